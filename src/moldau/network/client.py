@@ -96,6 +96,8 @@ class NodeConnection:
         self._correlation_ids = itertools.count()
         self._in_flight = asyncio.Semaphore(MAX_IN_FLIGHT)
         self._failure: KafkaError | None = None
+        #: Whether the node has answered a request other than ApiVersions.
+        self._answered = False
         #: Set by the TLS handshake.
         self._secured: asyncio.Future[None] | None = None
         #: Cleared while the connection logs in again.
@@ -161,8 +163,7 @@ class NodeConnection:
         if version is None:
             version = self._negotiated(api)
         async with self._in_flight:
-            if not self._logged_in.is_set():
-                await self._logged_in.wait()
+            await self._ready()
             future = await self._send(api, version, request)
             try:
                 async with asyncio.timeout(timeout_ms / 1000):
@@ -172,6 +173,13 @@ class NodeConnection:
                 late = KafkaError(ErrorCode.REQUEST_TIMED_OUT, sentence)
                 self._fail(late)
                 raise late from None
+
+    async def _ready(self) -> None:
+        """Wait until requests may be sent: a request between the messages of a login would end it."""
+        await self._channel.writable()
+        while not self._logged_in.is_set():
+            await self._logged_in.wait()
+            await self._channel.writable()
 
     def close(self) -> None:
         self._fail(ConnectionLost(f"the connection to {self.host}:{self.port} was closed"))
@@ -287,8 +295,18 @@ class NodeConnection:
             return False
         response = decode(api.response, frame, version, body)
         del self._waiting[correlation_id]
+        self._answered = self._answered or api.key != ApiKey.API_VERSIONS
         waiting.future.set_result(response)
         return api.key in _WITH_RECORDS
+
+    def _lost(self, sentence: str) -> None:
+        """Fail because the node closed the connection; a new connection is often refused for its protocol."""
+        if self._answered:
+            self._fail(ConnectionLost(sentence))
+            return
+        protocol = self._connector.security.protocol
+        hint = f"it may be a listener with another security.protocol than {protocol}"
+        self._fail(ConnectionLost(f"{sentence} without an answer: {hint}", unanswered=True))
 
     def _fail(self, failure: KafkaError) -> None:
         first = self._failure is None
@@ -333,7 +351,7 @@ class _Channel(asyncio.BufferedProtocol):
             self._connection._fail(TlsFailed(host, port, reason))
             return
         detail = f" ({reason_of(exc)})" if isinstance(exc, OSError) else ""
-        self._connection._fail(ConnectionLost(f"{host}:{port} closed the connection{detail}"))
+        self._connection._lost(f"{host}:{port} closed the connection{detail}")
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._frames.writable()

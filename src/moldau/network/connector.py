@@ -35,6 +35,13 @@ class ClientSecurity:
     tls: Callable[[], SSLContext] | None = None
     sasl: SaslLogin | None = None
 
+    @property
+    def protocol(self) -> str:
+        """The `security.protocol` of the connections."""
+        if self.sasl is None:
+            return "PLAINTEXT" if self.tls is None else "SSL"
+        return "SASL_PLAINTEXT" if self.tls is None else "SASL_SSL"
+
 
 @dataclass(frozen=True, slots=True)
 class Connector:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 from moldau.base.errors import ErrorCode, KafkaError
 
@@ -22,34 +23,49 @@ class NodeUnreachable(KafkaError):
 
 
 class ConnectionLost(KafkaError):
-    """The connection ended; whether a request in flight was executed is unknown."""
+    """The connection ended; whether a request in flight was executed is unknown.
 
-    def __init__(self, message: str) -> None:
+    `unanswered`: the node answered no request on this connection, other than ApiVersions.
+    """
+
+    def __init__(self, message: str, *, unanswered: bool = False) -> None:
         super().__init__(ErrorCode.NETWORK_EXCEPTION, message)
+        self.unanswered = unanswered
 
 
-class LoginFailed(KafkaError):
+class PermanentFailure(KafkaError):
+    """A failure that a retry with the same settings repeats; `reason` is a sentence."""
+
+    def __init__(self, host: str, port: int, code: ErrorCode, reason: str, message: str) -> None:
+        super().__init__(code, message)
+        self.host, self.port, self.reason = host, port, reason
+
+
+class LoginFailed(PermanentFailure):
     """The node refused the credentials or the SASL mechanism, or could not prove its own."""
 
-    def __init__(self, host: str, port: int, code: ErrorCode, reason: str) -> None:
-        super().__init__(code, f"{host}:{port} refused the login: {reason}")
-        self.host, self.port, self.reason = host, port, reason
+    def __init__(
+        self, host: str, port: int, code: ErrorCode, reason: str, mechanisms: Sequence[str] = ()
+    ) -> None:
+        super().__init__(host, port, code, reason, f"{host}:{port} refused the login: {reason}")
+        #: The mechanisms that the node has enabled, if it refused the requested one.
+        self.mechanisms = tuple(mechanisms)
 
 
-class TlsFailed(KafkaError):
-    """The TLS handshake failed; `reason` is a sentence about certificate or protocol."""
+class TlsFailed(PermanentFailure):
+    """The TLS handshake failed, because of a certificate or of the TLS versions and cipher suites."""
 
     def __init__(self, host: str, port: int, reason: str) -> None:
-        super().__init__(ErrorCode.NETWORK_EXCEPTION, f"TLS to {host}:{port} failed: {reason}")
-        self.host, self.port, self.reason = host, port, reason
+        super().__init__(
+            host, port, ErrorCode.NETWORK_EXCEPTION, reason, f"TLS to {host}:{port} failed: {reason}"
+        )
 
 
-class NotKafka(KafkaError):
+class NotKafka(PermanentFailure):
     """The server on this port does not speak the Kafka protocol in plain text."""
 
     def __init__(self, host: str, port: int, reason: str) -> None:
-        super().__init__(ErrorCode.NETWORK_EXCEPTION, f"{host}:{port} {reason}")
-        self.host, self.port, self.reason = host, port, reason
+        super().__init__(host, port, ErrorCode.NETWORK_EXCEPTION, reason, f"{host}:{port} {reason}")
 
 
 def explain_protocol(first_bytes: bytes) -> str | None:
@@ -70,6 +86,44 @@ def reason_of(error: OSError) -> str:
     return error.strerror or str(error) or type(error).__name__
 
 
+#: What a verification error of OpenSSL means.
+_CERTIFICATE_REASONS = (
+    ("has expired", "the certificate of the server has expired"),
+    ("not yet valid", "the certificate of the server is not yet valid: compare the clocks"),
+    (
+        "issuer certificate",
+        "the certificate of the server is signed by a CA that is not in the truststore of this client "
+        "(ssl.truststore.location)",
+    ),
+    (
+        "self-signed certificate",
+        "the certificate of the server is self-signed, or its CA is not in the truststore of this client "
+        "(ssl.truststore.location)",
+    ),
+)
+#: What a TLS alert of the server, or an error of OpenSSL, means. The first match counts.
+_TLS_REASONS = (
+    ("WRONG_VERSION_NUMBER", "the server does not speak TLS on this port: its listener has another protocol"),
+    ("RECORD_LAYER_FAILURE", "the server does not speak TLS on this port: its listener has another protocol"),
+    ("CERTIFICATE_REQUIRED", "the server requires a client certificate (ssl.keystore.location)"),
+    ("ALERT_UNKNOWN_CA", "the server does not trust the CA of this client's certificate"),
+    ("ALERT_CERTIFICATE_EXPIRED", "the server reports that this client's certificate has expired"),
+    ("BAD_CERTIFICATE", "the server does not accept this client's certificate, or requires one"),
+    ("ALERT_CERTIFICATE_UNKNOWN", "the server does not accept this client's certificate"),
+    ("PROTOCOL_VERSION", "client and server have no TLS version in common (ssl.enabled.protocols)"),
+    ("UNSUPPORTED_PROTOCOL", "client and server have no TLS version in common (ssl.enabled.protocols)"),
+    (
+        "HANDSHAKE_FAILURE",
+        "the server refused the handshake: it requires a client certificate (ssl.keystore.location), or has "
+        "no cipher suite in common (ssl.cipher.suites)",
+    ),
+    (
+        "EOF",
+        "the server closed the connection during the handshake: its listener may have another protocol",
+    ),
+)
+
+
 def tls_reason(error: BaseException | None) -> str | None:
     """Return what a failed TLS handshake means, with the remedy; None for another failure."""
     # Without TLS the module is not loaded.
@@ -77,8 +131,18 @@ def tls_reason(error: BaseException | None) -> str | None:
     if ssl is None or not isinstance(error, ssl.SSLError):
         return None
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"the certificate of the server is not accepted: {error.verify_message}"
-    text = error.reason or str(error)
-    if "WRONG_VERSION_NUMBER" in text:
-        return "the server does not speak TLS on this port: is it a PLAINTEXT or SASL_PLAINTEXT listener?"
-    return text
+        return _certificate_reason(error.verify_message)
+    # Only errors raised by OpenSSL have a reason.
+    reason = getattr(error, "reason", None) or str(error)
+    text = f"{reason} {error}".upper().replace(" ", "_")
+    for part, meaning in _TLS_REASONS:
+        if part in text:
+            return meaning
+    return reason
+
+
+def _certificate_reason(message: str) -> str:
+    for part, meaning in _CERTIFICATE_REASONS:
+        if part in message:
+            return meaning
+    return f"the certificate of the server is not accepted: {message}"

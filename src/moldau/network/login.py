@@ -21,18 +21,23 @@ Call = Callable[[Message], Awaitable[Any]]
 async def log_in(call: Call, login: SaslLogin, host: str, port: int) -> int:
     """Authenticate; return after how many milliseconds the session ends, 0 if it does not (KIP-368)."""
     handshake: SaslHandshakeResponse = await call(SaslHandshakeRequest(mechanism=login.mechanism))
-    if handshake.error_code != ErrorCode.NONE:
-        raise LoginFailed(host, port, ErrorCode(handshake.error_code), _refusal(login.mechanism, handshake))
+    code = ErrorCode(handshake.error_code)
+    if code is not ErrorCode.NONE:
+        raise LoginFailed(host, port, code, _refusal(login.mechanism, handshake), handshake.mechanisms)
     exchange = login.begin(host)
-    token = await _run(exchange.first, blocking=exchange.blocking)
-    while True:
+    try:
+        token: bytes | None = await _run(exchange.first, blocking=exchange.blocking)
+    except SaslError as error:
+        raise KafkaError(
+            ErrorCode.SASL_AUTHENTICATION_FAILED, f"no credentials for {host}:{port}: {error}"
+        ) from error
+    while token is not None:
         response: SaslAuthenticateResponse = await call(SaslAuthenticateRequest(auth_bytes=token))
         if response.error_code != ErrorCode.NONE:
             message = response.error_message or "the broker gave no reason"
             raise LoginFailed(host, port, ErrorCode(response.error_code), message)
         token = await _next(exchange, response.auth_bytes, host, port)
-        if token is None:
-            return int(response.session_lifetime_ms)
+    return int(response.session_lifetime_ms)
 
 
 async def _next(exchange: SaslClient, challenge: bytes, host: str, port: int) -> bytes | None:
@@ -55,4 +60,6 @@ def _refusal(mechanism: str, response: SaslHandshakeResponse) -> str:
     if response.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
         enabled = ", ".join(response.mechanisms) or "none"
         return f"the SASL mechanism {mechanism} is not enabled there (enabled: {enabled})"
+    if response.error_code == ErrorCode.ILLEGAL_SASL_STATE:
+        return "its listener does not use SASL (security.protocol of this client)"
     return KafkaError(ErrorCode(response.error_code)).message or "the handshake was refused"

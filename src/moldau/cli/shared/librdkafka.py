@@ -66,17 +66,16 @@ class ReportOnce:
             warn(f"Warning: {message}")
 
 
-def check_reachable(properties: Mapping[str, str], topic: str | None, *, create: bool = True) -> None:
+def check_reachable(properties: Mapping[str, str], topic: str | None) -> None:
     """Raise an error with a remedy if the cluster cannot be reached; create a missing topic.
 
-    librdkafka would retry without end. Clusters with SSL or SASL are not checked: Moldau's own client does
-    not support them yet.
+    librdkafka would retry without end, also after a refused login.
     """
     from moldau.client.admin.client import AdminClient
     from moldau.client.wire.settings import ClientSettings
 
-    if properties.get("security.protocol", "PLAINTEXT").upper() != "PLAINTEXT":
-        return
     with AdminClient(ClientSettings.from_properties(properties)) as admin:
-        if topic is not None and create and not admin.ensure_topic(topic):
+        if topic is None:
+            admin.describe_cluster()
+        elif not admin.ensure_topic(topic):
             warn(f"Warning: topic {topic} does not exist yet; waiting for it.")

@@ -72,7 +72,7 @@ def _run(
 def explain(error: KafkaError) -> str:
     """Return the message of an error, followed by a remedy where one is known."""
     from moldau.client.wire.cluster import BootstrapFailed
-    from moldau.network.failures import NodeUnreachable, NotKafka
+    from moldau.network.failures import ConnectionLost, NodeUnreachable, PermanentFailure
 
     text = str(error)
     if isinstance(error, BootstrapFailed):
@@ -84,8 +84,11 @@ def explain(error: KafkaError) -> str:
             f"{text}\nThe bootstrap server was reached, but this is the address that the broker advertises "
             "(advertised.listeners): `moldau doctor` says more."
         )
-    if isinstance(error, NotKafka):
-        return f"{text}\n`moldau doctor --bootstrap-server {error.host}:{error.port}` says more."
+    if isinstance(error, PermanentFailure):
+        command = f"moldau doctor --bootstrap-server {error.host}:{error.port} --command-config FILE"
+        return f"{text}\n`{command}` says more."
+    if isinstance(error, ConnectionLost) and error.unanswered:
+        return f"{text}\nSet it with --command-config FILE; `moldau doctor` says which one the listener has."
     if error.code is ErrorCode.UNSUPPORTED_VERSION:
         return f"{text}\nThe broker does not support this; `kafka-broker-api-versions` shows what it does."
     return text

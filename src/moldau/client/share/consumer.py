@@ -24,7 +24,7 @@ from contextlib import suppress
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import Uuid, format_uuid, random_uuid
 from moldau.client.share.session import FetchLimits, Place, ShareRecord, ShareSession
-from moldau.client.wire.cluster import Cluster
+from moldau.client.wire.cluster import Cluster, is_retriable
 from moldau.client.wire.coordinators import GROUP, ask_coordinator
 from moldau.client.wire.errors import check, error_of
 from moldau.client.wire.settings import ClientSettings
@@ -202,7 +202,7 @@ class ShareConsumer:
         try:
             records = task.result()
         except KafkaError as error:
-            if not error.code.retriable:
+            if not is_retriable(error):
                 raise
             session.forget()
             self._leaders.clear()

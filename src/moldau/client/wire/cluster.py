@@ -9,7 +9,8 @@ Invariants:
 - One connection per address, opened on demand and replaced after it broke.
 - Retriable errors are retried for `api_timeout_ms`. An unreachable node is retried only for
   `bootstrap_timeout_ms` if no other node is known; one of several nodes is replaced by the others within
-  seconds. Permanent errors (an unknown host, another protocol on the port) are not retried.
+  seconds. Permanent errors (an unknown host, another protocol on the port) are not retried, and a refused
+  login or certificate is not tried at other nodes, as in Java's clients.
 """
 
 from __future__ import annotations
@@ -24,7 +25,13 @@ from moldau.base.ids import TopicPartition
 from moldau.client.wire.errors import check, error_of
 from moldau.client.wire.settings import Address, ClientSettings
 from moldau.network.client import NodeConnection
-from moldau.network.failures import NodeUnreachable, NotKafka
+from moldau.network.failures import (
+    ConnectionLost,
+    LoginFailed,
+    NodeUnreachable,
+    PermanentFailure,
+    TlsFailed,
+)
 from moldau.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from moldau.protocol.schema import Message
@@ -65,7 +72,7 @@ def is_retriable(error: KafkaError) -> bool:
         return error.passing
     if error.code is ErrorCode.BROKER_NOT_AVAILABLE:
         return True
-    return error.code.retriable and not isinstance(error, NotKafka)
+    return error.code.retriable and not isinstance(error, PermanentFailure)
 
 
 def _is_passing(failure: tuple[Address, KafkaError]) -> bool:
@@ -75,6 +82,7 @@ def _is_passing(failure: tuple[Address, KafkaError]) -> bool:
 class Cluster:
     def __init__(self, settings: ClientSettings) -> None:
         self.settings = settings
+        self._connector = settings.security.connector()
         self.nodes: dict[int, Node] = {}
         self.controller_id = -1
         self.cluster_id: str | None = None
@@ -112,6 +120,8 @@ class Cluster:
         for address in dict.fromkeys([*self.settings.bootstrap, *(n.address for n in self.nodes.values())]):
             try:
                 return await self._connection(address)
+            except (LoginFailed, TlsFailed):
+                raise
             except KafkaError as error:
                 failures.append((address, error))
         raise BootstrapFailed(failures)
@@ -181,7 +191,7 @@ class Cluster:
             if failures:
                 raise failures[0]
             for result in results.values():
-                if isinstance(result, KafkaError) and result.code.retriable:
+                if isinstance(result, KafkaError) and is_retriable(result):
                     raise _Retriable(result.code, result.message)
 
         if wanted:
@@ -199,15 +209,18 @@ class Cluster:
     def _retry_limit_ms(self, error: KafkaError, timeout_ms: int | None) -> int:
         if timeout_ms is not None and self.nodes and error.code is not _UNKNOWN:
             return timeout_ms if is_retriable(error) else 0
-        if isinstance(error, NodeUnreachable):
-            alone = len(self.nodes) < 2 or isinstance(error, BootstrapFailed)
-            limit_ms = self.settings.bootstrap_timeout_ms if alone else self.settings.api_timeout_ms
-            return limit_ms if error.passing else 0
-        if isinstance(error, NotKafka) or not error.code.retriable:
+        if not is_retriable(error) or error.code is ErrorCode.BROKER_NOT_AVAILABLE:
             return 0
-        if error.code is _UNKNOWN:
-            return self.settings.bootstrap_timeout_ms
-        return self.settings.api_timeout_ms
+        return (
+            self.settings.bootstrap_timeout_ms if self._reported_soon(error) else self.settings.api_timeout_ms
+        )
+
+    def _reported_soon(self, error: KafkaError) -> bool:
+        """Return whether an error is reported soon: no node, or no topic, has ever been there."""
+        if isinstance(error, BootstrapFailed) or error.code is _UNKNOWN:
+            return True
+        unanswered = isinstance(error, ConnectionLost) and error.unanswered
+        return len(self.nodes) < 2 and (unanswered or isinstance(error, NodeUnreachable))
 
     async def _ask(self, connection: NodeConnection, request: Message) -> Any:
         return await connection.call(request, timeout_ms=self.settings.request_timeout_ms)
@@ -217,7 +230,9 @@ class Cluster:
             known = self._connections.get(address)
             if known is not None and not known.closed:
                 return known
-            opened = await NodeConnection.connect(*address, client_id=self.settings.client_id)
+            opened = await NodeConnection.connect(
+                *address, client_id=self.settings.client_id, connector=self._connector
+            )
             self._connections[address] = opened
             return opened
 

@@ -11,7 +11,7 @@ import asyncio
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.client.batches.types import CorruptRecords
 from moldau.client.wire.settings import ClientSettings
-from moldau.network.failures import NodeUnreachable, NotKafka
+from moldau.network.failures import NodeUnreachable, PermanentFailure
 
 #: A new topic is known to all brokers within this time.
 _UNKNOWN_MS = 10_000
@@ -56,6 +56,6 @@ class ReadRetries:
 def _is_retriable(error: KafkaError) -> bool:
     if isinstance(error, NodeUnreachable):
         return error.passing
-    if isinstance(error, NotKafka | CorruptRecords):
+    if isinstance(error, PermanentFailure | CorruptRecords):
         return False
     return error.code.retriable or error.code in (*_UNKNOWN_TOPIC, ErrorCode.BROKER_NOT_AVAILABLE)

@@ -1,7 +1,6 @@
-"""Settings of a client: bootstrap addresses, timeouts and retries, from Kafka's property names.
+"""Settings of a client: bootstrap addresses, security, timeouts and retries, from Kafka's property names.
 
-Unused names are ignored, as in Kafka's clients. Security is the exception: a client that is configured to
-encrypt or authenticate must not silently use plain text, so any protocol but PLAINTEXT is refused.
+Unused names are ignored, as in Kafka's clients.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from typing import NamedTuple
 
 from moldau.base.backoff import Backoff
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.client.wire.security import PLAIN_TEXT, PROTOCOLS, SecuritySettings
 
 _DEFAULT_BACKOFF = Backoff(0.1, 1.0)
 
@@ -38,15 +38,17 @@ class ClientSettings:
     bootstrap_timeout_ms: int = 3_000
     #: `retry.backoff.ms` and `retry.backoff.max.ms`.
     backoff: Backoff = _DEFAULT_BACKOFF
+    #: `security.protocol`, `ssl.*` and `sasl.*`.
+    security: SecuritySettings = PLAIN_TEXT
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> ClientSettings:
-        """Read Kafka's names: bootstrap.servers or bootstrap.controllers, client.id, timeouts, back-off."""
-        _refuse_security(properties)
+        """Read Kafka's names: addresses, client.id, timeouts, back-off, security."""
         controllers = not properties.get("bootstrap.servers") and "bootstrap.controllers" in properties
         name = "bootstrap.controllers" if controllers else "bootstrap.servers"
+        security = SecuritySettings.from_properties(properties)
         return cls(
-            bootstrap=parse_addresses(properties.get(name, ""), name),
+            bootstrap=parse_addresses(properties.get(name, ""), name, security.protocol),
             controllers=controllers,
             client_id=properties.get("client.id") or "moldau-admin",
             request_timeout_ms=_number(properties, "request.timeout.ms", 30_000),
@@ -55,21 +57,31 @@ class ClientSettings:
                 _number(properties, "retry.backoff.ms", 100),
                 _number(properties, "retry.backoff.max.ms", 1_000),
             ),
+            security=security,
         )
 
 
-def parse_addresses(text: str, name: str = "bootstrap.servers") -> tuple[Address, ...]:
-    """Parse `host:port,host:port`; `[::1]:9092` and `PLAINTEXT://host:port` are allowed, too."""
-    addresses = tuple(_parse_address(item.strip(), name) for item in text.split(",") if item.strip())
+def parse_addresses(
+    text: str, name: str = "bootstrap.servers", protocol: str = "PLAINTEXT"
+) -> tuple[Address, ...]:
+    """Parse `host:port,host:port`; `[::1]:9092` and `PLAINTEXT://host:port` are allowed, too.
+
+    A security protocol in an address must be `protocol`, the client's `security.protocol`.
+    """
+    items = [item.strip() for item in text.split(",")]
+    addresses = tuple(_parse_address(item, name, protocol) for item in items if item)
     if not addresses:
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"No addresses in {name}: give host:port")
     return addresses
 
 
-def _parse_address(text: str, name: str) -> Address:
-    scheme, separator, rest = text.rpartition("://")
-    if separator and scheme.upper() not in ("PLAINTEXT", ""):
-        raise _unsupported(f"{text} in {name}")
+def _parse_address(text: str, name: str, protocol: str) -> Address:
+    scheme, _, rest = text.rpartition("://")
+    if scheme.upper() in PROTOCOLS and scheme.upper() != protocol:
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG,
+            f"{text} in {name} contradicts security.protocol={protocol} of the client",
+        )
     host, colon, port = rest.rpartition(":")
     if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"Invalid url in {name}: {text} (expected host:port)")
@@ -94,15 +106,3 @@ def _number(properties: Mapping[str, str], name: str, default: int) -> int:
             f"Invalid value {properties[name]} for configuration {name}: give milliseconds",
         )
     return value
-
-
-def _refuse_security(properties: Mapping[str, str]) -> None:
-    protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
-    if protocol not in ("PLAINTEXT", ""):
-        raise _unsupported(f"security.protocol={protocol}")
-
-
-def _unsupported(what: str) -> KafkaError:
-    return KafkaError(
-        ErrorCode.INVALID_CONFIG, f"{what}: only PLAINTEXT is supported so far, nothing was sent in the clear"
-    )

@@ -11,6 +11,7 @@ from typing import Any
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.protocol.messages import alter_client_quotas, alter_configs, incremental_alter_configs
+from moldau.protocol.messages.create_acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse
 from moldau.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -21,6 +22,7 @@ from moldau.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from moldau.protocol.messages.delete_acls import DeleteAclsFilterResult, DeleteAclsRequest, DeleteAclsResponse
 from moldau.protocol.messages.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
@@ -115,10 +117,20 @@ def _alter_client_quotas(
     )
 
 
+def _create_acls(request: CreateAclsRequest, failed: dict[str, Any]) -> Message:
+    return CreateAclsResponse(results=[AclCreationResult(**failed) for _ in request.creations])
+
+
+def _delete_acls(request: DeleteAclsRequest, failed: dict[str, Any]) -> Message:
+    return DeleteAclsResponse(filter_results=[DeleteAclsFilterResult(**failed) for _ in request.filters])
+
+
 _PER_ITEM: dict[type[Message], Callable[[Any, dict[str, Any]], Message]] = {
     CreateTopicsRequest: _create_topics,
     DeleteTopicsRequest: _delete_topics,
     CreatePartitionsRequest: _create_partitions,
+    CreateAclsRequest: _create_acls,
+    DeleteAclsRequest: _delete_acls,
     incremental_alter_configs.IncrementalAlterConfigsRequest: _incremental_alter_configs,
     alter_configs.AlterConfigsRequest: _alter_configs,
     alter_client_quotas.AlterClientQuotasRequest: _alter_client_quotas,

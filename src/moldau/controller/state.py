@@ -16,6 +16,7 @@ from moldau.config.dynamic import apply_dynamic_configs
 from moldau.controller.brokers.heartbeats import Heartbeats
 from moldau.controller.partitions.change import ChangeRules, PartitionChange
 from moldau.controller.partitions.index import Entry, PartitionIndex
+from moldau.controller.security.acl_index import AclsByPattern
 from moldau.controller.topics.names import collision_name
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.features import DIRECTORY_ASSIGNMENT_SUPPORTED, MIN_METADATA_VERSION
@@ -54,6 +55,8 @@ class ControllerState:
         self._registration_offsets: dict[int, int] = {}
         #: Built on first use: only an active controller needs it.
         self._index: PartitionIndex | None = None
+        #: Likewise.
+        self._acls: AclsByPattern | None = None
 
     # Changes.
 
@@ -62,6 +65,7 @@ class ControllerState:
         self.image = image
         self.next_offset = next_offset
         self._index = None
+        self._acls = None
         self._collisions = {}
         for name in image.topics.by_name:
             self._note_name(name)
@@ -81,6 +85,8 @@ class ControllerState:
         self.image = delta.apply(self.next_offset - 1, self.image.epoch)
         if self._index is not None:
             self._index.follow(delta, self.image.topics)
+        if self._acls is not None:
+            self._acls.follow(delta)
         for topic_id in delta.topics_created:
             self._note_name(self.image.topics.by_id[topic_id].name)
         for topic in delta.topics_deleted.values():
@@ -186,6 +192,13 @@ class ControllerState:
         if self._index is None:
             self._index = PartitionIndex(self.image.topics)
         return self._index
+
+    @property
+    def acls(self) -> AclsByPattern:
+        """ACLs by resource pattern."""
+        if self._acls is None:
+            self._acls = AclsByPattern(self.image.acls)
+        return self._acls
 
     def partitions_where(self, matches: Callable[[PartitionRegistration], bool]) -> Iterable[Entry]:
         """Scan all partitions; only for rare operations."""

@@ -18,6 +18,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from moldau.base.errors import KafkaError
 from moldau.client.admin import (
+    acls,
     configs,
     features,
     groups,
@@ -93,6 +94,10 @@ class AsyncAdminClient:
     incremental_alter_configs = _async(configs.incremental_alter_configs)
     list_config_resources = _async(configs.list_config_resources)
 
+    describe_acls = _async(acls.describe_acls)
+    create_acls = _async(acls.create_acls)
+    delete_acls = _async(acls.delete_acls)
+
     describe_client_quotas = _async(quotas.describe_client_quotas)
     alter_client_quotas = _async(quotas.alter_client_quotas)
     describe_user_scram_credentials = _async(quotas.describe_user_scram_credentials)
@@ -167,6 +172,10 @@ class AdminClient:
     describe_configs = _blocking(configs.describe_configs)
     incremental_alter_configs = _blocking(configs.incremental_alter_configs)
     list_config_resources = _blocking(configs.list_config_resources)
+
+    describe_acls = _blocking(acls.describe_acls)
+    create_acls = _blocking(acls.create_acls)
+    delete_acls = _blocking(acls.delete_acls)
 
     describe_client_quotas = _blocking(quotas.describe_client_quotas)
     alter_client_quotas = _blocking(quotas.alter_client_quotas)

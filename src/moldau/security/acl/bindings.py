@@ -72,7 +72,7 @@ def binding_of_record(record: AccessControlEntryRecord) -> AclBinding:
     return binding_of(record, record.pattern_type)
 
 
-class AclFilter(NamedTuple):
+class AclBindingFilter(NamedTuple):
     """Selects bindings; None and ANY select all, MATCH all patterns that apply to the resource name."""
 
     resource_type: ResourceType = ResourceType.ANY
@@ -122,8 +122,8 @@ class _FilterFields(Protocol):
     permission_type: int
 
 
-def filter_of(fields: _FilterFields) -> AclFilter:
-    return AclFilter(
+def filter_of(fields: _FilterFields) -> AclBindingFilter:
+    return AclBindingFilter(
         known_code(ResourceType, fields.resource_type_filter),
         fields.resource_name_filter,
         known_code(PatternType, fields.pattern_type_filter),

@@ -77,7 +77,7 @@ class RequestContext(NamedTuple):
         """Return whether the client has the permission for a resource; without an authorizer it has."""
         authorizer = self.listener.authorizer
         return authorizer is None or authorizer.authorize(
-            self.principal, self.client_host, permission, name, log_denied=log_denied
+            self.principal, self.client_host, permission, name, log_denied=log_denied, api_key=self.api_key
         )
 
     def require(self, permission: Permission, name: str = CLUSTER_NAME) -> None:

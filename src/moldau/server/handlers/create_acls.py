@@ -1,22 +1,27 @@
-"""CreateAcls (key 30), versions 1 to 3 (KIP-140): SECURITY_DISABLED, because there is no authorizer yet.
+"""CreateAcls (key 30), versions 1 to 3 (KIP-140): creates ACLs; decided by the controller.
 
 - 1: resource pattern type (KIP-290)
 - 2: flexible
 - 3: user resources (KIP-373)
+
+SECURITY_DISABLED if the controller has no authorizer.
 """
 
 from __future__ import annotations
 
-from moldau.base.errors import ErrorCode
-from moldau.protocol.messages.create_acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse
+from collections.abc import Awaitable
+
+from moldau.controller.security.acls import create_acls, refuse_without_authorizer
+from moldau.protocol.messages.create_acls import CreateAclsRequest, CreateAclsResponse
+from moldau.security.acl.permissions import ALTER_CLUSTER
+from moldau.server.controller.channel import ControllerChannel
 from moldau.server.dispatch.context import RequestContext
-from moldau.server.handlers.describe_acls import NO_AUTHORIZER
 
 
-def handle(context: RequestContext, request: CreateAclsRequest) -> CreateAclsResponse:
-    return CreateAclsResponse(
-        results=[
-            AclCreationResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
-            for _ in request.creations
-        ]
-    )
+def handle(
+    controller: ControllerChannel, context: RequestContext, request: CreateAclsRequest
+) -> Awaitable[CreateAclsResponse]:
+    context.require(ALTER_CLUSTER)
+    if context.listener.authorizer is None:
+        return controller.decide(context, request, refuse_without_authorizer)
+    return controller.decide(context, request, create_acls)

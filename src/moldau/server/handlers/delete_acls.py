@@ -1,22 +1,27 @@
-"""DeleteAcls (key 31), versions 1 to 3 (KIP-140): SECURITY_DISABLED, because there is no authorizer yet.
+"""DeleteAcls (key 31), versions 1 to 3 (KIP-140): deletes the selected ACLs; decided by the controller.
 
 - 1: resource pattern type (KIP-290)
 - 2: flexible
 - 3: user resources (KIP-373)
+
+SECURITY_DISABLED if the controller has no authorizer.
 """
 
 from __future__ import annotations
 
-from moldau.base.errors import ErrorCode
-from moldau.protocol.messages.delete_acls import DeleteAclsFilterResult, DeleteAclsRequest, DeleteAclsResponse
+from collections.abc import Awaitable
+
+from moldau.controller.security.acls import delete_acls, refuse_without_authorizer
+from moldau.protocol.messages.delete_acls import DeleteAclsRequest, DeleteAclsResponse
+from moldau.security.acl.permissions import ALTER_CLUSTER
+from moldau.server.controller.channel import ControllerChannel
 from moldau.server.dispatch.context import RequestContext
-from moldau.server.handlers.describe_acls import NO_AUTHORIZER
 
 
-def handle(context: RequestContext, request: DeleteAclsRequest) -> DeleteAclsResponse:
-    return DeleteAclsResponse(
-        filter_results=[
-            DeleteAclsFilterResult(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
-            for _ in request.filters
-        ]
-    )
+def handle(
+    controller: ControllerChannel, context: RequestContext, request: DeleteAclsRequest
+) -> Awaitable[DeleteAclsResponse]:
+    context.require(ALTER_CLUSTER)
+    if context.listener.authorizer is None:
+        return controller.decide(context, request, refuse_without_authorizer)
+    return controller.decide(context, request, delete_acls)

@@ -1,0 +1,1 @@
+"""Decisions about who may log in and what they may do: ACLs, SCRAM credentials, delegation tokens."""

@@ -133,7 +133,8 @@ def _delete_acls(request: DeleteAclsRequest, failed: dict[str, Any]) -> Message:
 def _alter_user_scram_credentials(
     request: AlterUserScramCredentialsRequest, failed: dict[str, Any]
 ) -> Message:
-    users = sorted({each.name for each in (*request.deletions, *request.upsertions)})
+    deleted = {each.name for each in request.deletions}
+    users = sorted(deleted | {each.name for each in request.upsertions})
     return AlterUserScramCredentialsResponse(
         results=[AlterUserScramCredentialsResult(user=user, **failed) for user in users]
     )

@@ -15,7 +15,8 @@ from collections.abc import Callable
 from typing import Any
 
 from moldau.protocol.messages.api_versions import ApiVersionsRequest
-from moldau.protocol.messages.metadata import MetadataRequest
+from moldau.protocol.messages.list_groups import ListGroupsRequest
+from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from moldau.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from moldau.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from moldau.protocol.schema import Message, Struct
@@ -30,7 +31,7 @@ SILENT = "no response"
 _DELAY_SECONDS = 0.095
 _PATIENCE_SECONDS = 4.0
 _MAX_RECEIVE_SIZE = 524_288
-METADATA = MetadataRequest(topics=[])
+METADATA = MetadataRequest(topics=[MetadataRequestTopic(name="any")])
 
 
 class Probe:
@@ -203,7 +204,7 @@ def requests_out_of_order(probe: Probe) -> None:
     for version in (0, 1):
         probe.open()
         probe.handshake("PLAIN", version)
-        probe.ask("metadata after the handshake", METADATA, 9)
+        probe.ask("groups after the handshake", ListGroupsRequest(), 4)
         probe.ends("then")
     probe.open()
     probe.handshake()
@@ -312,14 +313,33 @@ class Scram:
 
 def scram_logins(probe: Probe) -> None:
     for mechanism, hash_name in (("SCRAM-SHA-256", "sha256"), ("SCRAM-SHA-512", "sha512")):
-        for user, password in (("alice", None), ("alice", "wrong"), ("mallory", "any")):
+        for password in (None, "wrong"):
             probe.open()
             probe.handshake(mechanism)
-            scram = Scram(user, password, hash_name)
-            answer = probe.token(f"{user} first", scram.first())
-            if getattr(answer, "error_code", -1) == 0:
-                probe.token(f"{user} final", scram.final(answer.auth_bytes))
+            scram = Scram("alice", password, hash_name)
+            answer = probe.token("first", scram.first())
+            probe.token("final", scram.final(answer.auth_bytes))
             probe.ends("then")
+
+
+def unknown_scram_users(probe: Probe) -> None:
+    """Apache Kafka refuses the first message, which reveals that there is no such user; ours the second."""
+    firsts = {
+        "unknown user": Scram("mallory").first(),
+        "unknown token": Scram("alice").first(extensions=",tokenauth=true"),
+        "comma": Scram("a,b").first(),
+        "equals sign": Scram("a=b").first(),
+        "long name": Scram("n" * 200).first(),
+    }
+    for label, first in firsts.items():
+        probe.open()
+        probe.handshake("SCRAM-SHA-256")
+        answer = probe.wire_answer(SaslAuthenticateRequest(auth_bytes=first), 2)
+        if getattr(answer, "error_code", -1) == 0:
+            final = Scram("mallory", "any").final(answer.auth_bytes)
+            answer = probe.wire_answer(SaslAuthenticateRequest(auth_bytes=final), 2)
+        probe.transcript.append((label, _normal(answer)))
+        probe.ends("then")
 
 
 def wrong_scram_messages(probe: Probe) -> None:
@@ -329,7 +349,6 @@ def wrong_scram_messages(probe: Probe) -> None:
         "own authorization id": {"header": "n,a=alice,"},
         "other authorization id": {"header": "n,a=bob,"},
         "extension": {"extensions": ",x=1"},
-        "token": {"extensions": ",tokenauth=true"},
         "no nonce": {"nonce": ""},
         "odd nonce": {"nonce": "ä"},
     }
@@ -354,8 +373,7 @@ def wrong_scram_finals(probe: Probe) -> None:
     finals: dict[str, dict[str, str]] = {
         "other channel": {"channel": "eSws"},
         "longer nonce": {"nonce_suffix": "x"},
-        "wrong proof": {"proof": "AAAA"},
-        "proof of other size": {"proof": base64.b64encode(bytes(64)).decode()},
+        "wrong proof": {"proof": base64.b64encode(bytes(32)).decode()},
     }
     for label, options in finals.items():
         probe.open()
@@ -367,7 +385,7 @@ def wrong_scram_finals(probe: Probe) -> None:
 
 
 def odd_scram_names(probe: Probe) -> None:
-    for name in ("a=2Cb", "a=3Db", "a=b", "a=", "", "ä", "n" * 200):
+    for name in ("a=b", "a=", "", "ä"):
         probe.open()
         probe.handshake("SCRAM-SHA-256")
         probe.token(f"name {name[:5]}", f"n,,n={name},r=fyko".encode())
@@ -464,7 +482,7 @@ def ended_sessions(probe: Probe) -> None:
     _login(probe)
     time.sleep(1.1)
     probe.handshake()
-    probe.ask("metadata during re-authentication", METADATA, 9)
+    probe.ask("groups during re-authentication", ListGroupsRequest(), 4)
     probe.ends("then")
 
 
@@ -481,6 +499,7 @@ SCENES: dict[str, Callable[[Probe], None]] = {
         odd_frames,
         wrong_plain_credentials,
         scram_logins,
+        unknown_scram_users,
         wrong_scram_messages,
         wrong_scram_finals,
         odd_scram_names,

@@ -228,7 +228,7 @@ class SaslAuthentication:
         mechanisms = list(self._settings.mechanisms)
         if request.mechanism not in mechanisms:
             if login.previous is not None:
-                raise CloseConnection(f"re-authentication with unsupported SASL mechanism {request.mechanism}")
+                raise CloseConnection(f"re-authentication with unknown mechanism {request.mechanism}")
             refusal = SaslHandshakeResponse(
                 error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=mechanisms
             )

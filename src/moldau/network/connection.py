@@ -35,6 +35,9 @@ logger = logging.getLogger(__name__)
 
 MAX_OVERLAPPING = 64
 WRITE_HIGH_WATER = 256 * 1024
+#: The time between a last response and the end of the connection: kafka-python ignores a response that it
+#: reads together with the end.
+_CLOSE_DELAY_SECONDS = 0.05
 #: Up to this many requests are dispatched after the client has disconnected.
 _MAX_AFTER_DISCONNECT = 16
 
@@ -275,7 +278,9 @@ class Connection(asyncio.BufferedProtocol):
         while self._slots and self._slots[0].parts is not None:
             self._writer.write(self._slots.popleft().parts or ())
         if slot.closes is not None and slot.closes():
-            self.close()
+            self._closing = True
+            self._writer.flush()
+            self._loop.call_later(_CLOSE_DELAY_SECONDS, self.close)
             return
         if not self._slots:
             self._exclusive = False

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.config.definition import ConfigError
 from moldau.network.connector import SaslLogin
 from moldau.network.failures import LoginFailed
 from moldau.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
@@ -24,10 +25,10 @@ async def log_in(call: Call, login: SaslLogin, host: str, port: int) -> int:
     code = ErrorCode(handshake.error_code)
     if code is not ErrorCode.NONE:
         raise LoginFailed(host, port, code, _refusal(login.mechanism, handshake), handshake.mechanisms)
-    exchange = login.begin(host)
     try:
+        exchange = login.begin(host)
         token: bytes | None = await _run(exchange.first, blocking=exchange.blocking)
-    except SaslError as error:
+    except (SaslError, ConfigError) as error:
         raise KafkaError(
             ErrorCode.SASL_AUTHENTICATION_FAILED, f"no credentials for {host}:{port}: {error}"
         ) from error

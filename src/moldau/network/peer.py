@@ -9,14 +9,17 @@ process from a slow network: only for the former the connection is refused.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import Any
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.network.client import REQUEST_TIMEOUT_MS, NodeConnection
 from moldau.network.connector import PLAINTEXT, Connector
-from moldau.network.failures import ConnectionLost, NodeUnreachable
+from moldau.network.failures import ConnectionLost, NodeUnreachable, PermanentFailure
 from moldau.protocol.schema import Message
+
+logger = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 0.01
 
@@ -44,6 +47,8 @@ class Peer:
         self._connecting = asyncio.Lock()
         self._attempt: asyncio.Future[NodeConnection] | None = None
         self._closed = False
+        #: The last failure that was logged.
+        self._reported = ""
 
     @property
     def connected(self) -> bool:
@@ -83,8 +88,18 @@ class Peer:
             if not self._closed or (task is not None and task.cancelling()):
                 raise
             raise ConnectionLost(f"the connection to {self.host}:{self.port} was closed") from None
+        except KafkaError as error:
+            self._report(error)
+            raise
         finally:
             self._attempt = None
+
+    def _report(self, error: KafkaError) -> None:
+        """Log a failure that only an operator can remedy, once until the reason changes."""
+        permanent = isinstance(error, PermanentFailure) or error.code is ErrorCode.SASL_AUTHENTICATION_FAILED
+        if permanent and str(error) != self._reported:
+            self._reported = str(error)
+            logger.warning("this node cannot connect to another one: %s", error)
 
     async def call(self, request: Message, *, timeout_ms: int = REQUEST_TIMEOUT_MS) -> Any:
         """Send a request in the newest version that both sides support, and return the response."""

@@ -35,10 +35,7 @@ class Versions(NamedTuple):
 
 
 class Field:
-    """One field as declared. `type` is a `Scalar` or a `Struct` class; `is_array` makes it a list.
-
-    The value of a `secret` field does not appear in the `repr` of its struct, and so in no log.
-    """
+    """One field as declared. `type` is a `Scalar` or a `Struct` class; `is_array` makes it a list."""
 
     __slots__ = (
         "default",
@@ -46,7 +43,6 @@ class Field:
         "is_array",
         "name",
         "nullable_versions",
-        "secret",
         "tag",
         "tagged_versions",
         "type",
@@ -64,7 +60,6 @@ class Field:
         tagged: str | None = None,
         tag: int | None = None,
         ignorable: bool = False,
-        secret: bool = False,
     ) -> None:
         self.name = ""
         self.type = type
@@ -75,7 +70,6 @@ class Field:
         self.tagged_versions = tagged
         self.tag = tag
         self.ignorable = ignorable
-        self.secret = secret
 
     @property
     def versions(self) -> Versions:
@@ -122,7 +116,6 @@ class Scalar:
         tagged: str | None = None,
         tag: int | None = None,
         ignorable: bool = False,
-        secret: bool = False,
     ) -> Any:
         return Field(
             self,
@@ -132,7 +125,6 @@ class Scalar:
             tagged=tagged,
             tag=tag,
             ignorable=ignorable,
-            secret=secret,
         )
 
     def __repr__(self) -> str:

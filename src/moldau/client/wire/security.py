@@ -17,7 +17,7 @@ from moldau.network.connector import PLAINTEXT, ClientSecurity, Connector, SaslL
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-    from moldau.security.sasl.clients import MakeClient
+    from moldau.security.sasl.clients import BeginClient
     from moldau.security.sasl.mechanism import SaslClient
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -56,7 +56,7 @@ class SecuritySettings:
             return PLAIN_TEXT
         settings = cls(protocol, tuple(sorted(_security_properties(properties).items())))
         if settings.sasl:
-            settings._exchanges("")
+            settings._exchanges()
         return settings
 
     @property
@@ -102,10 +102,10 @@ class SecuritySettings:
             context.verify_mode = ssl.CERT_NONE
         return context
 
-    def _exchanges(self, host: str) -> MakeClient:
+    def _exchanges(self) -> BeginClient:
         from moldau.security.sasl.clients import sasl_client
 
-        return sasl_client(self.mechanism, self.get, host)
+        return sasl_client(self.mechanism, self.get)
 
 
 #: Without TLS and SASL.
@@ -118,7 +118,7 @@ class _Shared:
     def __init__(self, settings: SecuritySettings) -> None:
         self._settings = settings
         self._context: SSLContext | None = None
-        self._exchanges: dict[str, MakeClient] = {}
+        self._exchanges: BeginClient | None = None
 
     def context(self) -> SSLContext:
         if self._context is None:
@@ -126,9 +126,9 @@ class _Shared:
         return self._context
 
     def begin(self, host: str) -> SaslClient:
-        if host not in self._exchanges:
-            self._exchanges[host] = self._settings._exchanges(host)
-        return self._exchanges[host]()
+        if self._exchanges is None:
+            self._exchanges = self._settings._exchanges()
+        return self._exchanges(host)
 
 
 def _security_properties(properties: Mapping[str, str]) -> dict[str, str]:

@@ -17,7 +17,17 @@ if TYPE_CHECKING:
 
 
 def check_rules(config: BrokerConfig) -> None:
-    for rule in (_node_id, _quorum, _inter_broker, _roles, _advertised, _early_start, _logs, _replication):
+    for rule in (
+        _node_id,
+        _quorum,
+        _inter_broker,
+        _inter_broker_sasl,
+        _roles,
+        _advertised,
+        _early_start,
+        _logs,
+        _replication,
+    ):
         rule(config)
     for rule in (_connections, _group_protocols, _group_limits, _share_groups, _codecs):
         rule(config)
@@ -65,6 +75,19 @@ def _inter_broker(config: BrokerConfig) -> None:
     _require(
         name.upper() in config.protocol_map,
         f"inter.broker.listener.name={name} is not in listener.security.protocol.map.",
+    )
+
+
+def _inter_broker_sasl(config: BrokerConfig) -> None:
+    listener = config.inter_broker_listener_name
+    if not config.protocol_map.get(listener, "").startswith("SASL_"):
+        return
+    mechanism = config["sasl.mechanism.inter.broker.protocol"]
+    enabled = config.for_listener(listener, "sasl.enabled.mechanisms")
+    _require(
+        mechanism in enabled,
+        f"sasl.mechanism.inter.broker.protocol={mechanism} must be included in sasl.enabled.mechanisms="
+        f"{','.join(enabled)} when SASL is used for inter-broker communication.",
     )
 
 

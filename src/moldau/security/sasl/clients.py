@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 
+from moldau.base.clock import SystemClock
 from moldau.base.ids import Randomness
 from moldau.config.definition import ConfigError
 from moldau.security.jaas import LoginModule, client_modules, option, server_modules
@@ -22,20 +23,22 @@ from moldau.security.system_properties import jaas_sections, system_properties
 
 #: Returns the text of a client property, or None if it is not set.
 GetProperty = Callable[[str], str | None]
-#: Makes the client's side of one exchange.
-MakeClient = Callable[[], SaslClient]
+#: Begins the client's side of one exchange with the broker on this host.
+BeginClient = Callable[[str], SaslClient]
 
 
 def sasl_client(
     mechanism: str,
     get: GetProperty,
-    host: str = "",
     *,
     listener: str | None = None,
     randomness: Randomness | None = None,
     environment: Mapping[str, str] | None = None,
-) -> MakeClient:
-    """Return what begins an exchange with a broker; `ConfigError` names the property that is missing."""
+) -> BeginClient:
+    """Return what begins exchanges with brokers; `ConfigError` names the property that is missing.
+
+    Call it once for all connections: the result holds the token or the ticket that they share.
+    """
     if mechanism not in MECHANISMS:
         raise ConfigError(
             f"sasl.mechanism={mechanism} is not supported; supported are {', '.join(MECHANISMS)}"
@@ -45,11 +48,13 @@ def sasl_client(
     match mechanism:
         case "PLAIN":
             username, password = _credentials(mechanism, get, modules, PLAIN_MODULE)
-            return lambda: PlainClient(username, password)
+            return lambda host: PlainClient(username, password)
         case "SCRAM-SHA-256" | "SCRAM-SHA-512":
             username, password = _credentials(mechanism, get, modules, SCRAM_MODULE)
             token = (option(modules, TOKEN_EXTENSION, SCRAM_MODULE) or "").lower() == "true"
-            return lambda: ScramClient(mechanism, username, password, source, token=token)
+            return lambda host: ScramClient(mechanism, username, password, source, token=token)
+        case "OAUTHBEARER":
+            return _oauth(get, modules, system_properties(environment), source)
         case _:
             raise ConfigError(f"sasl.mechanism={mechanism} is not supported yet")
 
@@ -68,17 +73,38 @@ def _modules(
     return client_modules(config, properties, sections)
 
 
+def _oauth(
+    get: GetProperty,
+    modules: Sequence[LoginModule],
+    properties: Mapping[str, str],
+    randomness: Randomness,
+) -> BeginClient:
+    from moldau.security.sasl.oauthbearer.exchange import OAuthClient
+    from moldau.security.sasl.oauthbearer.settings import LOGIN_MODULE, source_of
+
+    options = _own("OAUTHBEARER", modules, LOGIN_MODULE).options
+    tokens = source_of(get, options, properties, SystemClock(), randomness)
+    return lambda host: OAuthClient(tokens)
+
+
+def _own(mechanism: str, modules: Sequence[LoginModule], name: str) -> LoginModule:
+    """Return the entry of the mechanism's login module."""
+    for module in modules:
+        if module.name == name:
+            return module
+    others = ", ".join(entry.name for entry in modules) or "none"
+    raise ConfigError(
+        f"sasl.mechanism={mechanism} needs the login module {name} in sasl.jaas.config, not {others}"
+    )
+
+
 def _credentials(
     mechanism: str, get: GetProperty, modules: Sequence[LoginModule], module: str
 ) -> tuple[str, str]:
     if not modules:
         username, password = get("sasl.username"), get("sasl.password")
     else:
-        if all(entry.name != module for entry in modules):
-            raise ConfigError(
-                f"sasl.mechanism={mechanism} needs the login module {module} in sasl.jaas.config, "
-                f"not {', '.join(entry.name for entry in modules)}"
-            )
+        _own(mechanism, modules, module)
         username, password = option(modules, "username", module), option(modules, "password", module)
     if not username:
         raise ConfigError(f"sasl.mechanism={mechanism}: the username is not set in sasl.jaas.config")

@@ -16,6 +16,7 @@ from moldau.config.definition import ConfigError
 from moldau.security.jaas import LoginModule, server_modules
 from moldau.security.sasl.mechanism import (
     MECHANISMS,
+    OAUTHBEARER,
     PLAIN,
     SaslServer,
     ScramCredentials,
@@ -101,6 +102,8 @@ class _Builder:
                 return self._plain(modules)
             case "SCRAM-SHA-256" | "SCRAM-SHA-512":
                 return self._scram(mechanism, modules)
+            case "OAUTHBEARER":
+                return self._oauth(modules)
             case _:
                 raise ConfigError(
                     f"Listener {self._listener}: SASL mechanism {mechanism} is not supported yet"
@@ -121,6 +124,19 @@ class _Builder:
         return lambda: ScramServer(
             mechanism, self._credentials, self._tokens, self._clock, self._randomness, decoy_key
         )
+
+    def _oauth(self, modules: Sequence[LoginModule]) -> MakeServer:
+        from moldau.security.sasl.oauthbearer.exchange import OAuthServer
+        from moldau.security.sasl.oauthbearer.settings import LOGIN_MODULE, validator_of
+
+        options = self._own(OAUTHBEARER, modules, LOGIN_MODULE)[0].options
+        try:
+            validator = validator_of(
+                lambda name: self._get(name, OAUTHBEARER), options, self._properties, self._clock
+            )
+        except ConfigError as error:
+            raise ConfigError(f"Listener {self._listener}: {error}") from None
+        return lambda: OAuthServer(validator, self._clock)
 
     def _own(self, mechanism: str, modules: Iterable[LoginModule], *names: str) -> list[LoginModule]:
         """Return the entries of the mechanism's own login module; there is at least one."""

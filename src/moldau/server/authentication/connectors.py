@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
 
 from moldau.config.broker.config import BrokerConfig
 from moldau.network.connector import ClientSecurity, Connector, OpenConnection, SaslLogin
-from moldau.security.sasl.mechanism import SaslClient
 from moldau.server.authentication.listeners import sasl_config
 from moldau.server.authentication.tls import NodeTls
+
+if TYPE_CHECKING:
+    from moldau.security.sasl.clients import BeginClient
 
 _SASL = ("SASL_PLAINTEXT", "SASL_SSL")
 
@@ -48,12 +51,23 @@ def _connector(
     listener_tls = tls.of(listener)
     login = None
     if config.protocol_map.get(listener) in _SASL:
-        login = SaslLogin(mechanism, lambda host: _exchange(config, listener, mechanism, host))
+        login = _login(config, listener, mechanism)
     security = ClientSecurity(tls=None if listener_tls is None else listener_tls.client, sasl=login)
     return Connector(open_connection, security)
 
 
-def _exchange(config: BrokerConfig, listener: str, mechanism: str, host: str) -> SaslClient:
-    from moldau.security.sasl.clients import sasl_client
+def _login(config: BrokerConfig, listener: str, mechanism: str) -> SaslLogin:
+    """Return the login with the JAAS entry of the listener.
 
-    return sasl_client(mechanism, lambda name: sasl_config(config, listener, mechanism, name), host)()
+    The entry is read with the first connection: a node that never connects to others needs no credentials.
+    """
+
+    @cache
+    def begin() -> BeginClient:
+        from moldau.security.sasl.clients import sasl_client
+
+        return sasl_client(
+            mechanism, lambda name: sasl_config(config, listener, mechanism, name), listener=listener
+        )
+
+    return SaslLogin(mechanism, lambda host: begin()(host))

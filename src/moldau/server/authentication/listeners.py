@@ -9,6 +9,7 @@ from moldau.base.clock import Clock
 from moldau.base.ids import Randomness
 from moldau.base.pool import Pool
 from moldau.config.broker.config import BrokerConfig
+from moldau.config.definition import format_value
 from moldau.network.connection import Connection
 from moldau.server.authentication.authentication import (
     Authentication,
@@ -96,5 +97,4 @@ def sasl_config(config: BrokerConfig, listener: str, mechanism: str | None, name
     text = config.texts.get(f"{prefix}{name}", config.texts.get(name))
     if text is not None:
         return text
-    default = config[name]
-    return None if default is None else str(default)
+    return format_value(config.values.get(name))

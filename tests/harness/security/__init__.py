@@ -1,1 +1,0 @@
-"""Certificates, users and nodes of the tests with security."""

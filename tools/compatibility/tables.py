@@ -22,16 +22,12 @@ NOT_SERVED = (
         (ApiKey.STREAMS_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_DESCRIBE),
     ),
     Reason(
-        "Authentication is not implemented yet.",
+        "Delegation tokens are not implemented yet.",
         (
-            ApiKey.SASL_HANDSHAKE,
-            ApiKey.SASL_AUTHENTICATE,
             ApiKey.CREATE_DELEGATION_TOKEN,
             ApiKey.RENEW_DELEGATION_TOKEN,
             ApiKey.EXPIRE_DELEGATION_TOKEN,
             ApiKey.DESCRIBE_DELEGATION_TOKEN,
-            ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
-            ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
         ),
     ),
     Reason(

@@ -11,6 +11,11 @@ from typing import Any
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.protocol.messages import alter_client_quotas, alter_configs, incremental_alter_configs
+from moldau.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    AlterUserScramCredentialsResult,
+)
 from moldau.protocol.messages.create_acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse
 from moldau.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -125,6 +130,16 @@ def _delete_acls(request: DeleteAclsRequest, failed: dict[str, Any]) -> Message:
     return DeleteAclsResponse(filter_results=[DeleteAclsFilterResult(**failed) for _ in request.filters])
 
 
+def _alter_user_scram_credentials(
+    request: AlterUserScramCredentialsRequest, failed: dict[str, Any]
+) -> Message:
+    deleted = {each.name for each in request.deletions}
+    users = sorted(deleted | {each.name for each in request.upsertions})
+    return AlterUserScramCredentialsResponse(
+        results=[AlterUserScramCredentialsResult(user=user, **failed) for user in users]
+    )
+
+
 _PER_ITEM: dict[type[Message], Callable[[Any, dict[str, Any]], Message]] = {
     CreateTopicsRequest: _create_topics,
     DeleteTopicsRequest: _delete_topics,
@@ -134,4 +149,5 @@ _PER_ITEM: dict[type[Message], Callable[[Any, dict[str, Any]], Message]] = {
     incremental_alter_configs.IncrementalAlterConfigsRequest: _incremental_alter_configs,
     alter_configs.AlterConfigsRequest: _alter_configs,
     alter_client_quotas.AlterClientQuotasRequest: _alter_client_quotas,
+    AlterUserScramCredentialsRequest: _alter_user_scram_credentials,
 }

@@ -35,7 +35,10 @@ class Versions(NamedTuple):
 
 
 class Field:
-    """One field as declared. `type` is a `Scalar` or a `Struct` class; `is_array` makes it a list."""
+    """One field as declared. `type` is a `Scalar` or a `Struct` class; `is_array` makes it a list.
+
+    The value of a `secret` field does not appear in the `repr` of its struct, and so in no log.
+    """
 
     __slots__ = (
         "default",
@@ -43,6 +46,7 @@ class Field:
         "is_array",
         "name",
         "nullable_versions",
+        "secret",
         "tag",
         "tagged_versions",
         "type",
@@ -60,6 +64,7 @@ class Field:
         tagged: str | None = None,
         tag: int | None = None,
         ignorable: bool = False,
+        secret: bool = False,
     ) -> None:
         self.name = ""
         self.type = type
@@ -70,6 +75,7 @@ class Field:
         self.tagged_versions = tagged
         self.tag = tag
         self.ignorable = ignorable
+        self.secret = secret
 
     @property
     def versions(self) -> Versions:
@@ -116,6 +122,7 @@ class Scalar:
         tagged: str | None = None,
         tag: int | None = None,
         ignorable: bool = False,
+        secret: bool = False,
     ) -> Any:
         return Field(
             self,
@@ -125,6 +132,7 @@ class Scalar:
             tagged=tagged,
             tag=tag,
             ignorable=ignorable,
+            secret=secret,
         )
 
     def __repr__(self) -> str:

@@ -107,7 +107,10 @@ class Struct(metaclass=StructType):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        values = ", ".join(f"{field.name}={getattr(self, field.name)!r}" for field in self.FIELDS)
+        values = ", ".join(
+            f"{field.name}={'[hidden]' if field.secret else repr(getattr(self, field.name))}"
+            for field in self.FIELDS
+        )
         return f"{type(self).__name__}({values})"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import socket
 import subprocess
 from pathlib import Path
@@ -58,6 +59,22 @@ class Operator:
     def add(self, *lines: str) -> None:
         with self.file.open("a") as file:
             file.writelines(f"{line}\n" for line in lines)
+
+    def add_scram_listener(self, *mechanisms: str) -> int:
+        """Add a SASL_PLAINTEXT listener beside the others; return its port."""
+        port = free_port()
+        text = self.file.read_text()
+        for name, host in (("listeners", ""), ("advertised.listeners", "localhost")):
+            text = re.sub(
+                rf"^{re.escape(name)}=.*$", rf"\g<0>,SASL_PLAINTEXT://{host}:{port}", text, flags=re.MULTILINE
+            )
+        self.file.write_text(text)
+        self.add(f"sasl.enabled.mechanisms={','.join(mechanisms)}")
+        module = "org.apache.kafka.common.security.scram.ScramLoginModule"
+        for mechanism in mechanisms:
+            name = f"listener.name.sasl_plaintext.{mechanism.lower()}.sasl.jaas.config"
+            self.add(f"{name}={module} required;")
+        return port
 
     def format(self, *options: str) -> ToolRun:
         identity = run_tool("kafka-storage", "random-uuid").out.strip()

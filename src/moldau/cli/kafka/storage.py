@@ -62,8 +62,11 @@ def _add_format(commands: argparse._SubParsersAction[ToolParser]) -> None:
         "--add-scram",
         "-S",
         action="append",
+        default=[],
         metavar="CREDENTIAL",
-        help="Not supported yet: a SCRAM credential to add to the metadata.",
+        help="A SCRAM credential of the cluster's metadata. May be repeated. For example "
+        "'SCRAM-SHA-256=[name=alice,password=alice-secret]' or "
+        "'SCRAM-SHA-512=[name=alice,iterations=8192,salt=N3E=,saltedpassword=YCE=]'.",
     )
     parser.add_argument(
         "--ignore-formatted",
@@ -148,8 +151,6 @@ def _format(options: argparse.Namespace) -> int:
     from moldau.storage.disk.disk import PosixDisk
 
     config = _load(options.config)
-    if options.add_scram:
-        raise ToolError("--add-scram is not supported: Moldau does not authenticate clients yet.")
     chosen = FormatOptions(
         cluster_id=options.cluster_id,
         standalone=options.standalone,
@@ -158,6 +159,7 @@ def _format(options: argparse.Namespace) -> int:
         ignore_formatted=options.ignore_formatted,
         release_version=options.release_version,
         features=dict(map(parse_level, options.feature)),
+        scram_credentials=options.add_scram,
     )
     try:
         format_storage(PosixDisk(), SystemClock(), random.SystemRandom(), config, chosen, print)

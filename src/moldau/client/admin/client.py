@@ -27,6 +27,7 @@ from moldau.client.admin import (
     quorum,
     quotas,
     reassignments,
+    scram,
     topics,
     transactions,
 )
@@ -100,8 +101,8 @@ class AsyncAdminClient:
 
     describe_client_quotas = _async(quotas.describe_client_quotas)
     alter_client_quotas = _async(quotas.alter_client_quotas)
-    describe_user_scram_credentials = _async(quotas.describe_user_scram_credentials)
-    alter_user_scram_credentials = _async(quotas.alter_user_scram_credentials)
+    describe_user_scram_credentials = _async(scram.describe_user_scram_credentials)
+    alter_user_scram_credentials = _async(scram.alter_user_scram_credentials)
 
     list_offsets = _async(offsets.list_offsets)
     delete_records = _async(offsets.delete_records)
@@ -179,8 +180,8 @@ class AdminClient:
 
     describe_client_quotas = _blocking(quotas.describe_client_quotas)
     alter_client_quotas = _blocking(quotas.alter_client_quotas)
-    describe_user_scram_credentials = _blocking(quotas.describe_user_scram_credentials)
-    alter_user_scram_credentials = _blocking(quotas.alter_user_scram_credentials)
+    describe_user_scram_credentials = _blocking(scram.describe_user_scram_credentials)
+    alter_user_scram_credentials = _blocking(scram.alter_user_scram_credentials)
 
     list_offsets = _blocking(offsets.list_offsets)
     delete_records = _blocking(offsets.delete_records)

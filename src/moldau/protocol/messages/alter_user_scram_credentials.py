@@ -15,8 +15,8 @@ class ScramCredentialUpsertion(Struct):
     name: str = string("0+")
     mechanism: int = int8("0+")
     iterations: int = int32("0+")
-    salt: bytes = bytes_("0+")
-    salted_password: bytes = bytes_("0+")
+    salt: bytes = bytes_("0+", secret=True)
+    salted_password: bytes = bytes_("0+", secret=True)
 
 
 class AlterUserScramCredentialsRequest(

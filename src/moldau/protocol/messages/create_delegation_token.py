@@ -32,5 +32,5 @@ class CreateDelegationTokenResponse(
     expiry_timestamp_ms: int = int64("0+")
     max_timestamp_ms: int = int64("0+")
     token_id: str = string("0+")
-    hmac: bytes = bytes_("0+")
+    hmac: bytes = bytes_("0+", secret=True)
     throttle_time_ms: int = int32("0+")

@@ -33,7 +33,7 @@ class DescribedDelegationToken(Struct):
     expiry_timestamp: int = int64("0+")
     max_timestamp: int = int64("0+")
     token_id: str = string("0+")
-    hmac: bytes = bytes_("0+")
+    hmac: bytes = bytes_("0+", secret=True)
     renewers: list[DescribedDelegationTokenRenewer] = array(DescribedDelegationTokenRenewer, "0+")
 
 

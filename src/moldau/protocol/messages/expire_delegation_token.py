@@ -9,7 +9,7 @@ from moldau.protocol.schema import Message, bytes_, int16, int32, int64
 class ExpireDelegationTokenRequest(
     Message, api_key=ApiKey.EXPIRE_DELEGATION_TOKEN, versions="1-2", flexible="2+"
 ):
-    hmac: bytes = bytes_("0+")
+    hmac: bytes = bytes_("0+", secret=True)
     expiry_time_period_ms: int = int64("0+")
 
 

@@ -9,7 +9,7 @@ from moldau.protocol.schema import Message, Struct, array, bool_, int8, int16, i
 class AlterableConfig(Struct):
     name: str = string("0+")
     config_operation: int = int8("0+")
-    value: str | None = string("0+", nullable="0+")
+    value: str | None = string("0+", nullable="0+", secret=True)
 
 
 class AlterConfigsResource(Struct):

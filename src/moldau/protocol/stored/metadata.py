@@ -79,7 +79,7 @@ class ConfigRecord(Message, api_key=4, versions="0", flexible="0+"):
     resource_type: int = int8("0+")
     resource_name: str = string("0+")
     name: str = string("0+")
-    value: str | None = string("0+", nullable="0+")
+    value: str | None = string("0+", nullable="0+", secret=True)
 
 
 class PartitionChangeRecord(Message, api_key=5, versions="0-2", flexible="0+"):
@@ -125,9 +125,9 @@ class DelegationTokenRecord(Message, api_key=10, versions="0", flexible="0+"):
 class UserScramCredentialRecord(Message, api_key=11, versions="0", flexible="0+"):
     name: str = string("0+")
     mechanism: int = int8("0+")
-    salt: bytes = bytes_("0+")
-    stored_key: bytes = bytes_("0+")
-    server_key: bytes = bytes_("0+")
+    salt: bytes = bytes_("0+", secret=True)
+    stored_key: bytes = bytes_("0+", secret=True)
+    server_key: bytes = bytes_("0+", secret=True)
     iterations: int = int32("0+")
 
 

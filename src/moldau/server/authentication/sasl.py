@@ -227,6 +227,8 @@ class SaslAuthentication:
         login.with_headers = header.api_version >= 1
         mechanisms = list(self._settings.mechanisms)
         if request.mechanism not in mechanisms:
+            if login.previous is not None:
+                raise CloseConnection(f"re-authentication with unknown mechanism {request.mechanism}")
             refusal = SaslHandshakeResponse(
                 error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=mechanisms
             )

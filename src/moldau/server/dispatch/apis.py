@@ -25,6 +25,7 @@ from moldau.server.handlers import (
     alter_partition_reassignments,
     alter_replica_log_dirs,
     alter_share_group_offsets,
+    alter_user_scram_credentials,
     api_versions,
     assign_replicas_to_dirs,
     begin_quorum_epoch,
@@ -53,6 +54,7 @@ from moldau.server.handlers import (
     describe_share_group_offsets,
     describe_topic_partitions,
     describe_transactions,
+    describe_user_scram_credentials,
     elect_leaders,
     end_quorum_epoch,
     end_txn,
@@ -192,6 +194,12 @@ _BROKER_APIS: dict[ApiKey, Callable[[Broker], Handler]] = {
     ApiKey.ALTER_CLIENT_QUOTAS: lambda broker: partial(
         alter_client_quotas.handle, broker.services.controller
     ),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: lambda broker: partial(
+        describe_user_scram_credentials.handle, broker.services.metadata
+    ),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: lambda broker: partial(
+        alter_user_scram_credentials.handle, broker.services.controller
+    ),
     ApiKey.DESCRIBE_QUORUM: lambda broker: partial(
         describe_quorum.handle, broker.services.controller, broker.services.quorum, broker.services.clock
     ),
@@ -304,6 +312,9 @@ _CONTROLLER_APIS: dict[ApiKey, Callable[[NodeServices], Handler]] = {
         list_partition_reassignments.handle, node.controller
     ),
     ApiKey.ALTER_CLIENT_QUOTAS: lambda node: partial(alter_client_quotas.handle, node.controller),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: lambda node: partial(
+        alter_user_scram_credentials.handle, node.controller
+    ),
     ApiKey.VOTE: lambda node: partial(vote.handle, node.quorum),
     ApiKey.BEGIN_QUORUM_EPOCH: lambda node: partial(begin_quorum_epoch.handle, node.quorum),
     ApiKey.END_QUORUM_EPOCH: lambda node: partial(end_quorum_epoch.handle, node.quorum),

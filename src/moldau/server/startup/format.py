@@ -1,6 +1,6 @@
 """Formats the folders of a node, as `kafka-storage format` and `moldau dev` do.
 
-Every folder gets `bootstrap.checkpoint` with the initial feature levels, and `meta.properties`.
+Every folder gets `bootstrap.checkpoint` with the initial feature levels and users, and `meta.properties`.
 The quorum is either static (`controller.quorum.voters`) or dynamic; the metadata folder of a dynamic quorum
 also gets a snapshot with its initial voters. Formatted folders are never changed. `meta.properties` is
 written last, so that a folder is formatted completely or not at all.
@@ -8,7 +8,7 @@ written last, so that a folder is formatted completely or not at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from moldau.base.clock import Clock
@@ -16,10 +16,11 @@ from moldau.base.ids import Randomness, format_uuid, random_uuid
 from moldau.config.broker.config import BrokerConfig
 from moldau.config.definition import ConfigError
 from moldau.config.quorum_voters import DynamicVoter, parse_dynamic_voters
-from moldau.metadata.features import METADATA_VERSION, metadata_version_name
+from moldau.metadata.features import METADATA_VERSION, SCRAM_SUPPORTED, metadata_version_name
+from moldau.metadata.records import MetadataRecord
 from moldau.quorum.bootstrap import bootstrap_records, write_bootstrap, write_initial_voters
 from moldau.raft.voters import Voter, VoterEndpoint, VoterSet
-from moldau.server.startup.format_features import FormatError, choose_levels, describe_levels
+from moldau.server.startup.format_features import FormatError, choose_levels, describe_bootstrap
 from moldau.server.startup.meta_properties import (
     Folders,
     MetaProperties,
@@ -28,6 +29,7 @@ from moldau.server.startup.meta_properties import (
     load_folders,
     write_meta_properties,
 )
+from moldau.server.startup.scram_users import scram_record
 from moldau.storage.disk.disk import Disk, make_durable_dirs
 
 __all__ = ["FormatError", "FormatOptions", "format_storage", "is_formatted"]
@@ -48,6 +50,8 @@ class FormatOptions(NamedTuple):
     ignore_formatted: bool = False
     release_version: str | None = None
     features: Mapping[str, int] = {}
+    #: SCRAM credentials of the form `SCRAM-SHA-256=[name=alice,password=secret]`.
+    scram_credentials: Sequence[str] = ()
 
 
 def is_formatted(disk: Disk, config: BrokerConfig) -> bool:
@@ -69,6 +73,11 @@ def format_storage(
 
 def _discard(line: str) -> None:
     return
+
+
+class _Bootstrap(NamedTuple):
+    metadata_version: int
+    records: list[MetadataRecord]
 
 
 class _Formatter:
@@ -93,6 +102,7 @@ class _Formatter:
         voters = self._initial_voters()
         dynamic = not self._config.quorum_voters
         levels = choose_levels(options.release_version, options.features, dynamic=dynamic)
+        bootstrap = _Bootstrap(levels[METADATA_VERSION], [*bootstrap_records(levels), *self._users(levels)])
         cluster_id = options.cluster_id
         if cluster_id == "":
             raise FormatError("The cluster id is empty; `kafka-storage random-uuid` makes one.")
@@ -105,7 +115,14 @@ class _Formatter:
         if not folders.unformatted:
             self._report("All of the log directories are already formatted.")
             return
-        self._format(folders, cluster_id or format_uuid(random_uuid(self._randomness)), voters, levels)
+        self._format(folders, cluster_id or format_uuid(random_uuid(self._randomness)), voters, bootstrap)
+
+    def _users(self, levels: Mapping[str, int]) -> list[MetadataRecord]:
+        credentials = self._options.scram_credentials
+        if credentials and levels[METADATA_VERSION] < SCRAM_SUPPORTED:
+            oldest = metadata_version_name(SCRAM_SUPPORTED)
+            raise FormatError(f"SCRAM is only supported in metadata.version {oldest} or later.")
+        return [scram_record(text, self._randomness) for text in credentials]
 
     def _initial_voters(self) -> tuple[DynamicVoter, ...]:
         """Return the initial voters of a dynamic quorum; none if it is static or already exists."""
@@ -157,27 +174,27 @@ class _Formatter:
             raise FormatError(f"No available log directories to format: {reasons}")
 
     def _format(
-        self, folders: Folders, cluster_id: str, voters: tuple[DynamicVoter, ...], levels: dict[str, int]
+        self, folders: Folders, cluster_id: str, voters: tuple[DynamicVoter, ...], bootstrap: _Bootstrap
     ) -> None:
-        self._report(describe_levels(levels))
+        self._report(describe_bootstrap(bootstrap.metadata_version, bootstrap.records))
         metadata = self._config.metadata_log_dir
         for directory in sorted(folders.unformatted, key=lambda each: (each != metadata, each)):
             is_metadata = directory == metadata
             self._report(
                 f"Formatting {self._kind_of_directory(is_metadata, voters)} {directory} with "
-                f"metadata.version {metadata_version_name(levels[METADATA_VERSION])}."
+                f"metadata.version {metadata_version_name(bootstrap.metadata_version)}."
             )
             try:
-                self._format_directory(directory, cluster_id, voters if is_metadata else (), levels)
+                self._format_directory(directory, cluster_id, voters if is_metadata else (), bootstrap)
             except OSError as error:
                 reason = error.strerror or str(error)
                 raise FormatError(f"Error while formatting {directory}: {reason}") from error
 
     def _format_directory(
-        self, directory: str, cluster_id: str, voters: tuple[DynamicVoter, ...], levels: dict[str, int]
+        self, directory: str, cluster_id: str, voters: tuple[DynamicVoter, ...], bootstrap: _Bootstrap
     ) -> None:
         make_durable_dirs(self._disk, directory)
-        write_bootstrap(self._disk, self._clock, directory, bootstrap_records(levels))
+        write_bootstrap(self._disk, self._clock, directory, bootstrap.records)
         own = [voter.directory_id for voter in voters if voter.node_id == self._config.node_id]
         directory_id = own[0] if own else random_uuid(self._randomness)
         if voters:

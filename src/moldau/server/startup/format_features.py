@@ -1,8 +1,8 @@
-"""The initial feature levels of a cluster."""
+"""The initial feature levels of a cluster, and the text that shows them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from moldau.metadata.features import (
     FEATURES,
@@ -13,8 +13,8 @@ from moldau.metadata.features import (
     missing_requirement,
     parse_metadata_version,
 )
-from moldau.protocol.stored.metadata import FeatureLevelRecord
-from moldau.quorum.bootstrap import bootstrap_records
+from moldau.metadata.records import MetadataRecord
+from moldau.protocol.stored.metadata import FeatureLevelRecord, UserScramCredentialRecord
 
 
 class FormatError(Exception):
@@ -70,15 +70,21 @@ def _check_kraft_version(asked: int | None, *, dynamic: bool) -> None:
         )
 
 
-def describe_levels(levels: Mapping[str, int]) -> str:
-    """Return Kafka's output line with the bootstrap metadata."""
-    records = ", ".join(
-        f"ApiMessageAndVersion(FeatureLevelRecord(name='{record.name}', featureLevel={record.feature_level}) "
-        "at version 0)"
-        for record in bootstrap_records(levels)
-        if isinstance(record, FeatureLevelRecord)
-    )
+def describe_bootstrap(metadata_version: int, records: Sequence[MetadataRecord]) -> str:
+    """Return Kafka's output line with the bootstrap metadata; unlike Kafka's, without keys of users."""
+    listed = ", ".join(f"ApiMessageAndVersion({_described(record)} at version 0)" for record in records)
     return (
-        f"Bootstrap metadata: BootstrapMetadata(records=[{records}], "
-        f"metadataVersionLevel={levels[METADATA_VERSION]}, source=format command)"
+        f"Bootstrap metadata: BootstrapMetadata(records=[{listed}], "
+        f"metadataVersionLevel={metadata_version}, source=format command)"
     )
+
+
+def _described(record: MetadataRecord) -> str:
+    if isinstance(record, FeatureLevelRecord):
+        return f"FeatureLevelRecord(name='{record.name}', featureLevel={record.feature_level})"
+    if isinstance(record, UserScramCredentialRecord):
+        return (
+            f"UserScramCredentialRecord(name='{record.name}', mechanism={record.mechanism}, salt=[hidden], "
+            f"storedKey=[hidden], serverKey=[hidden], iterations={record.iterations})"
+        )
+    return type(record).__name__

@@ -60,7 +60,7 @@ def test_formatted_directories_are_shown_by_info(
             "Can't parse feature=level string group.version: equals sign not found.",
         ),
         (["-s", "-f", "group.version=x"], "unable to parse x as a short."),
-        (["-s", "-S", "SCRAM-SHA-256=[name=a]"], "--add-scram is not supported"),
+        (["-s", "-S", "SCRAM-SHA-256=[name=a]"], "You must supply one of 'password' or 'saltedpassword'"),
         (["-s", "-N"], "not allowed with argument --standalone/-s"),
         (["-s", "--bogus"], "bogus is not a recognized option"),
         (["-I", "1@h:1:JEXY6aqzQY-32P5TStzaFg,1@h:2:MvDxzVmcRsaTz33bUuRU6A"], "specified more than once"),

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.cli.kafka.configs import quotas
+from moldau.cli.kafka.configs import quotas, scram
 from moldau.cli.kafka.configs.entities import (
     BROKER_LOGGERS,
     BROKERS,
@@ -73,7 +73,7 @@ def _config_names() -> str:
     groups = {
         TOPICS: [name for name, key in TOPIC_CONFIGS.items() if not key.internal],
         BROKERS: sorted({*changeable, *DYNAMIC_BROKER_CONFIGS}),
-        USERS: [*sorted(quotas.SCRAM), *client_quotas],
+        USERS: [*sorted(scram.MECHANISMS), *client_quotas],
         CLIENTS: client_quotas,
         IPS: sorted(quotas.IP_QUOTAS),
         CLIENT_METRICS: sorted(CLIENT_METRICS_CONFIGS),

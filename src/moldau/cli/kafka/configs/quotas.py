@@ -1,25 +1,23 @@
-"""Quotas of users, clients and IPs, and SCRAM credentials of users, for kafka-configs."""
+"""Quotas of users, clients and IPs for kafka-configs; `scram` has the credentials of users."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from moldau.base.errors import KafkaError
+from moldau.cli.kafka.configs import scram
 from moldau.cli.kafka.configs.entities import CLIENTS, DEFAULT, IPS, USERS, Entities
 from moldau.cli.shared.arguments import UsageError
 from moldau.cli.shared.java import java_double
 
 if TYPE_CHECKING:
     from moldau.client.admin.client import AdminClient
-    from moldau.client.admin.quotas import QuotaEntity, ScramCredential
+    from moldau.client.admin.quotas import QuotaEntity
 
 CLIENT_QUOTAS = frozenset(
     {"producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate"}
 )
 IP_QUOTAS = frozenset({"connection_creation_rate"})
-SCRAM = frozenset({"SCRAM-SHA-256", "SCRAM-SHA-512"})
 
 #: Names of entity types in the protocol, and their names in the output.
 _KINDS = {USERS: "user", CLIENTS: "client-id", IPS: "ip"}
@@ -41,7 +39,7 @@ def alter_user_or_client(
 ) -> None:
     _check_names(entities, list(add), "added")
     _check_names(entities, list(delete), "deleted")
-    if not any(name in SCRAM for name in (*add, *delete)):
+    if not any(name in scram.MECHANISMS for name in (*add, *delete)):
         _alter_quotas(admin, entities, add, delete)
         return
     if DEFAULT in entities.names:
@@ -54,12 +52,12 @@ def alter_user_or_client(
             "Cannot alter both quota and SCRAM credential configs simultaneously for 'users' "
             "using --bootstrap-server."
         )
-    _alter_credentials(admin, entities.names[0], add, delete)
+    scram.alter(admin, entities.names[0], add, delete)
 
 
 def _check_names(entities: Entities, names: Sequence[str], verb: str) -> None:
     client = CLIENTS in entities.types
-    allowed = CLIENT_QUOTAS if client else CLIENT_QUOTAS | SCRAM
+    allowed = CLIENT_QUOTAS if client else CLIENT_QUOTAS | scram.MECHANISMS
     unknown = [name for name in names if name not in allowed]
     if unknown:
         what, kind = ("quota", CLIENTS) if client else ("quota and SCRAM credential", USERS)
@@ -91,34 +89,6 @@ def _quota(name: str, text: str) -> float:
         raise UsageError(f"Cannot parse quota configuration value for {name}: {text}") from None
 
 
-def _alter_credentials(admin: AdminClient, user: str, add: Mapping[str, str], delete: Sequence[str]) -> None:
-    from moldau.client.admin.quotas import ScramMechanism
-
-    mechanisms = {mechanism.mechanism_name: mechanism for mechanism in ScramMechanism}
-    admin.alter_user_scram_credentials(
-        user,
-        [_credential(name, text) for name, text in add.items()],
-        [mechanisms[name] for name in delete],
-    )
-
-
-def _credential(name: str, text: str) -> ScramCredential:
-    from moldau.client.admin.quotas import MINIMUM_SCRAM_ITERATIONS, ScramCredential, ScramMechanism
-
-    match = re.fullmatch(r"(?:iterations=(-?[0-9]+),)?password=(.*)", text)
-    if match is None:
-        raise UsageError(f"Invalid credential property {name}: expected [iterations=8192,password=...]")
-    iterations = int(match[1] or -1)
-    if iterations == -1:
-        iterations = MINIMUM_SCRAM_ITERATIONS
-    if iterations < MINIMUM_SCRAM_ITERATIONS:
-        raise UsageError(
-            f"Iterations {iterations} is less than the minimum {MINIMUM_SCRAM_ITERATIONS} required for {name}"
-        )
-    mechanism = next(m for m in ScramMechanism if m.mechanism_name == name)
-    return ScramCredential(mechanism, iterations, match[2])
-
-
 def describe(admin: AdminClient, entities: Entities) -> None:
     """Print quotas, and SCRAM credentials if the entities are users only."""
     for entity, values in _describe(admin, entities).items():
@@ -131,16 +101,7 @@ def describe(admin: AdminClient, entities: Entities) -> None:
         listed = ", ".join(f"{name}={java_double(value)}" for name, value in values.items())
         print(f"Quota configs for {', '.join(words)} are {listed}")
     if entities.types == [USERS] and DEFAULT not in entities.names:
-        _describe_credentials(admin, entities.names)
-
-
-def _describe_credentials(admin: AdminClient, users: Sequence[str]) -> None:
-    for user, credentials in admin.describe_user_scram_credentials(users).items():
-        if isinstance(credentials, KafkaError):
-            print(f"Error retrieving SCRAM credential configs for user-principal '{user}': {credentials}")
-            continue
-        listed = ", ".join(f"{m.mechanism_name}=iterations={iterations}" for m, iterations in credentials)
-        print(f"SCRAM credential configs for user-principal '{user}' are {listed}")
+        scram.describe(admin, entities.names)
 
 
 def _describe(admin: AdminClient, entities: Entities) -> dict[QuotaEntity, dict[str, float]]:

@@ -1,0 +1,1 @@
+"""Certificates, users and nodes of the tests with security."""

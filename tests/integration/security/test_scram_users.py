@@ -1,0 +1,114 @@
+"""SCRAM users: created with kafka-storage and kafka-configs, and used by librdkafka to log in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from tests.harness.nodes.properties_file import Operator
+from tests.harness.tools import Tools
+from tests.harness.waiting import eventually
+
+SHA_256, SHA_512 = "SCRAM-SHA-256", "SCRAM-SHA-512"
+
+
+class Secured(NamedTuple):
+    operator: Operator
+    sasl_port: int
+
+    @property
+    def tools(self) -> Tools:
+        """Tools on the listener without a login."""
+        return Tools(f"localhost:{self.operator.port}")
+
+    def alter(self, user: str, *argv: str) -> list[str]:
+        entity = ("--alter", "--entity-type", "users", "--entity-name", user)
+        return self.tools.good("kafka-configs", *entity, *argv)
+
+    def describe(self, *argv: str) -> list[str]:
+        return self.tools.good("kafka-configs", "--describe", "--entity-type", "users", *argv)
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Secured]:
+    operator = Operator(tmp_path)
+    port = operator.add_scram_listener(SHA_256, SHA_512)
+    formatted = operator.format("--add-scram", f"{SHA_256}=[name=alice,password=alice-secret]")
+    assert formatted.code == 0 and "alice-secret" not in formatted.out
+    process = operator.launch()
+    eventually(operator.ready, what="the port is open")
+    yield Secured(operator, port)
+    operator.stop()
+    process.wait(60)
+    assert "secret" not in operator.printed()
+
+
+def logs_in(node: Secured, mechanism: str, user: str, password: str) -> bool:
+    """Whether librdkafka gets metadata as this user."""
+    admin = AdminClient(
+        {
+            "bootstrap.servers": f"localhost:{node.sasl_port}",
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": mechanism,
+            "sasl.username": user,
+            "sasl.password": password,
+            "reconnect.backoff.max.ms": 100,
+            "log_level": 0,
+        }
+    )
+    try:
+        return bool(admin.list_topics(timeout=3).brokers)
+    except KafkaException:
+        return False
+
+
+def test_a_user_of_kafka_storage_logs_in(node: Secured) -> None:
+    assert logs_in(node, SHA_256, "alice", "alice-secret")
+    assert not logs_in(node, SHA_256, "alice", "other")
+    assert not logs_in(node, SHA_512, "alice", "alice-secret")
+    assert node.describe() == [
+        "SCRAM credential configs for user-principal 'alice' are SCRAM-SHA-256=iterations=4096"
+    ]
+
+
+def test_a_user_of_kafka_configs_logs_in_until_deleted(node: Secured) -> None:
+    added = ("--add-config", f"{SHA_512}=[iterations=8192,password=bob-secret]")
+    assert node.alter("bob", *added) == ["Completed updating config for user bob."]
+    assert logs_in(node, SHA_512, "bob", "bob-secret")
+    node.alter("bob", "--add-config", "producer_byte_rate=1000000")
+    assert node.describe("--entity-name", "bob") == [
+        "Quota configs for user-principal 'bob' are producer_byte_rate=1000000.0",
+        "SCRAM credential configs for user-principal 'bob' are SCRAM-SHA-512=iterations=8192",
+    ]
+    node.alter("bob", "--delete-config", SHA_512)
+    assert not logs_in(node, SHA_512, "bob", "bob-secret")
+    assert logs_in(node, SHA_256, "alice", "alice-secret")
+
+
+def test_two_mechanisms_of_one_user_in_one_request_are_refused(node: Secured) -> None:
+    both = f"{SHA_256}=[password=bob-secret],{SHA_512}=[password=bob-secret]"
+    refused = node.tools.run(
+        "kafka-configs", *("--alter", "--entity-type", "users", "--entity-name", "bob", "--add-config", both)
+    )
+    assert refused.code == 1
+    assert "A user credential cannot be altered twice in the same request" in refused.err
+    assert "bob-secret" not in refused.err
+
+
+def test_users_survive_a_restart(node: Secured) -> None:
+    node.alter("bob", "--add-config", f"{SHA_256}=[password=bob-secret]")
+    node.operator.stop()
+    eventually(lambda: not node.operator.ready(), what="the node has stopped")
+    process = node.operator.launch()
+    eventually(node.operator.ready, what="the port is open again")
+    try:
+        assert logs_in(node, SHA_256, "bob", "bob-secret")
+        assert logs_in(node, SHA_256, "alice", "alice-secret")
+    finally:
+        node.operator.stop()
+        process.wait(60)

@@ -1,0 +1,1 @@
+"""Security beside Apache Kafka: clients of every mechanism, decisions of ACLs, logins, folders, clusters."""

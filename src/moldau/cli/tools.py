@@ -84,6 +84,7 @@ TOOLS: dict[str, Tool] = {
     "kafka-metadata-shell": Tool(
         "metadata_shell.command", "Browse the metadata of a cluster as a tree of files.", CLUSTER
     ),
+    "kafka-acls": Tool("acls.command", "Add, remove and list ACLs.", CLUSTER),
     "kafka-leader-election": Tool(
         "leader_election", "Elect preferred or unclean leaders of partitions.", CLUSTER
     ),

@@ -8,10 +8,12 @@ that this release does not know become UNKNOWN.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
-from moldau.protocol.stored.metadata import AccessControlEntryRecord
 from moldau.security.acl.enums import AclOperation, PatternType, PermissionType, ResourceType
+
+if TYPE_CHECKING:
+    from moldau.protocol.stored.metadata import AccessControlEntryRecord
 
 #: The resource name and the host of an ACL that applies to all.
 WILDCARD = "*"

@@ -241,6 +241,16 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
             "The other topics are described.",
         ),
         Difference(
+            "CreateAcls with UNKNOWN, ANY or MATCH, and DeleteAcls with UNKNOWN, fail with INVALID_REQUEST "
+            "for that ACL or filter. Apache Kafka closes the connection or fails with UNKNOWN_SERVER_ERROR.",
+            "The other ACLs of the request are created or deleted.",
+        ),
+        Difference(
+            "The response to CreateAcls and DeleteAcls waits, up to a second, until the broker that sends "
+            "it enforces the change.",
+            "A client may use a permission immediately.",
+        ),
+        Difference(
             "ElectLeaders with an unknown election type is rejected even without partitions.",
             "The request is invalid in both cases.",
         ),
@@ -272,7 +282,8 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
             "Its records are all that is left of the partition.",
         ),
         Difference(
-            "A node does not start if SSL or SASL listeners, an authorizer or tiered storage are configured.",
+            "A node does not start if tiered storage or a Java class as authorizer is configured; an "
+            "authorizer of your own is a Python class (`authorizer.class.name=package.module:Class`).",
             "Ignoring these settings would be unsafe.",
         ),
         Difference(

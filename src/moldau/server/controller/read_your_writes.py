@@ -15,10 +15,14 @@ from moldau.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
 )
+from moldau.protocol.messages.create_acls import CreateAclsRequest, CreateAclsResponse
 from moldau.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from moldau.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from moldau.protocol.messages.delete_acls import DeleteAclsResponse
 from moldau.protocol.messages.delete_topics import DeleteTopicsResponse
 from moldau.protocol.schema import Message
+from moldau.protocol.stored.metadata import AccessControlEntryRecord
+from moldau.security.acl.bindings import AclBinding, binding_of
 
 ImageCondition = Callable[[MetadataImage], bool]
 
@@ -35,6 +39,10 @@ def visible(request: Message, response: Message) -> ImageCondition | None:
         response, AlterUserScramCredentialsResponse
     ):
         return _users_altered(request, response)
+    if isinstance(request, CreateAclsRequest) and isinstance(response, CreateAclsResponse):
+        return _acls_created(request, response)
+    if isinstance(response, DeleteAclsResponse):
+        return _acls_deleted(response)
     return None
 
 
@@ -80,3 +88,49 @@ def _users_altered(
         )
 
     return shows
+
+
+def _acls_created(request: CreateAclsRequest, response: CreateAclsResponse) -> ImageCondition:
+    created = {
+        binding_of(creation, creation.resource_pattern_type)
+        for creation, result in zip(request.creations, response.results, strict=False)
+        if result.error_code == ErrorCode.NONE
+    }
+
+    def shows(image: MetadataImage) -> bool:
+        missing = set(created)
+        # The newest are the last.
+        for record in reversed(list(image.acls.values())):
+            if not missing:
+                break
+            missing.discard(_stored(record))
+        return not missing
+
+    return shows
+
+
+def _acls_deleted(response: DeleteAclsResponse) -> ImageCondition | None:
+    deleted = {
+        binding_of(acl, acl.pattern_type)
+        for result in response.filter_results
+        for acl in result.matching_acls
+    }
+    if not deleted:
+        return None
+    return lambda image: not any(_stored(record) in deleted for record in image.acls.values())
+
+
+def _stored(record: AccessControlEntryRecord) -> AclBinding:
+    """Return the binding of a record without the check of its codes: it is only compared."""
+    return tuple.__new__(
+        AclBinding,
+        (
+            record.resource_type,
+            record.resource_name,
+            record.pattern_type,
+            record.principal,
+            record.host,
+            record.operation,
+            record.permission_type,
+        ),
+    )

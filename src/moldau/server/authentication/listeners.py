@@ -45,8 +45,8 @@ class Authenticators:
         return NoAuthentication()
 
     def _certificates(self, name: str) -> Authentication:
-        from moldau.security.tls.mapping_rules import PrincipalMapping  # type: ignore[import-not-found]
-        from moldau.security.tls.names import peer_principal  # type: ignore[import-not-found]
+        from moldau.security.tls.mapping_rules import PrincipalMapping
+        from moldau.security.tls.names import peer_principal
 
         rules = PrincipalMapping(self.config.for_listener(name, "ssl.principal.mapping.rules"))
         return CertificateAuthentication(lambda session: peer_principal(session, rules))

@@ -11,7 +11,7 @@ from moldau.network.connection import Connection
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-    from moldau.security.tls.settings import TlsSettings  # type: ignore[import-not-found]
+    from moldau.security.tls.settings import TlsSettings
 
 SECURED = ("SSL", "SASL_SSL")
 _HANDSHAKE_SECONDS = 30.0
@@ -28,7 +28,7 @@ class ListenerTls:
         self._client: SSLContext | None = None
 
     def server(self) -> SSLContext:
-        from moldau.security.tls.context import server_context  # type: ignore[import-not-found]
+        from moldau.security.tls.context import server_context
 
         if self._server is None:
             self._server = server_context(self._settings)

@@ -1,0 +1,1 @@
+"""TLS settings, key and trust stores, contexts, and the principals of certificates."""

@@ -67,7 +67,7 @@ class Connector:
         if self.security.tls is None:
             await open_connection(lambda: channel, host, port)
             return
-        from moldau.network.tls import TlsLayer  # type: ignore[import-not-found]
+        from moldau.network.tls import TlsLayer
 
         layer = TlsLayer(
             channel,

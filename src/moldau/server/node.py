@@ -140,6 +140,7 @@ class Node:
     # Start.
 
     async def start(self) -> None:
+        await self._pool.run(self._tls.load)
         self.ports.update(self._listeners.bind())
         folders = await self._pool.run(
             read_folders, self._disk, self._clock, self._randomness, self.settings.config

@@ -93,8 +93,8 @@ class SecuritySettings:
         known = dict(self.properties) | {_LIBRDKAFKA_FILES[name]: text for name, text in content.items()}
         import ssl
 
-        from moldau.security.tls.context import client_context  # type: ignore[import-not-found]
-        from moldau.security.tls.settings import TlsSettings  # type: ignore[import-not-found]
+        from moldau.security.tls.context import client_context
+        from moldau.security.tls.settings import TlsSettings
 
         context: SSLContext = client_context(TlsSettings.of(known.get))
         if (self.get(_VERIFY) or "true").strip().lower() == "false":

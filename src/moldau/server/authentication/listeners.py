@@ -10,7 +10,8 @@ from moldau.base.ids import Randomness
 from moldau.base.pool import Pool
 from moldau.config.broker.config import BrokerConfig
 from moldau.config.definition import format_value
-from moldau.network.connection import Connection
+from moldau.network.connection import CloseConnection, Connection
+from moldau.security.principal import KafkaPrincipal
 from moldau.server.authentication.authentication import (
     Authentication,
     CertificateAuthentication,
@@ -22,6 +23,8 @@ from moldau.server.authentication.tls import NodeTls
 from moldau.server.dispatch.context import ListenerContext
 
 if TYPE_CHECKING:
+    from ssl import SSLObject
+
     from moldau.security.sasl.mechanism import SaslServer
 
 
@@ -45,11 +48,19 @@ class Authenticators:
         return NoAuthentication()
 
     def _certificates(self, name: str) -> Authentication:
-        from moldau.security.tls.mapping_rules import PrincipalMapping
+        from moldau.security.tls.der import DerError
+        from moldau.security.tls.mapping_rules import NoMatchingRule, PrincipalMapping
         from moldau.security.tls.names import peer_principal
 
         rules = PrincipalMapping(self.config.for_listener(name, "ssl.principal.mapping.rules"))
-        return CertificateAuthentication(lambda session: peer_principal(session, rules))
+
+        def principal_of(session: SSLObject | None) -> KafkaPrincipal:
+            try:
+                return peer_principal(session, rules)
+            except (NoMatchingRule, DerError) as error:
+                raise CloseConnection(str(error)) from error
+
+        return CertificateAuthentication(principal_of)
 
     def _sasl(self, listener: ListenerContext) -> Authentication:
         from moldau.security.sasl.servers import SaslServers

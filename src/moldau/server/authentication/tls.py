@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from moldau.config.broker.config import BrokerConfig
 from moldau.network.connection import Connection
+from moldau.network.handshakes import Handshakes
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -20,10 +21,9 @@ _HANDSHAKE_SECONDS = 30.0
 class ListenerTls:
     """The TLS contexts of one listener. A connection takes the contexts that are current when it begins."""
 
-    def __init__(self, config: BrokerConfig, name: str, protocol: str) -> None:
-        self._name = name
-        self._protocol = protocol
-        self._settings = _settings(config, name, protocol)
+    def __init__(self, settings: TlsSettings, handshakes: Handshakes) -> None:
+        self._settings = settings
+        self._handshakes = handshakes
         self._server: SSLContext | None = None
         self._client: SSLContext | None = None
 
@@ -46,12 +46,16 @@ class ListenerTls:
         return self._settings
 
     def wrap(self, connection: Connection, loop: asyncio.AbstractEventLoop) -> asyncio.BufferedProtocol:
-        from moldau.network.tls import TlsLayer  # type: ignore[import-not-found]
+        from moldau.network.tls import TlsLayer
 
-        layer: asyncio.BufferedProtocol = TlsLayer(
-            connection, self.server(), server_side=True, handshake_timeout=_HANDSHAKE_SECONDS, loop=loop
+        return TlsLayer(
+            connection,
+            self.server(),
+            server_side=True,
+            handshake_timeout=_HANDSHAKE_SECONDS,
+            loop=loop,
+            handshakes=self._handshakes,
         )
-        return layer
 
 
 class NodeTls:
@@ -59,7 +63,15 @@ class NodeTls:
 
     def __init__(self, config: BrokerConfig) -> None:
         self._config = config
+        self._handshakes = Handshakes()
         self._listeners: dict[str, ListenerTls] = {}
+
+    def load(self) -> None:
+        """Read the stores of this node's listeners; `ConfigError` if one cannot be used."""
+        for endpoint in self._config.listeners:
+            listener = self.of(endpoint.name)
+            if listener is not None:
+                listener.server()
 
     def of(self, name: str) -> ListenerTls | None:
         """Return the TLS of a listener, of this node or one that only other nodes have; None without TLS."""
@@ -67,7 +79,7 @@ class NodeTls:
         if protocol not in SECURED:
             return None
         if name not in self._listeners:
-            self._listeners[name] = ListenerTls(self._config, name, protocol)
+            self._listeners[name] = ListenerTls(_settings(self._config, name, protocol), self._handshakes)
         return self._listeners[name]
 
 

@@ -35,6 +35,13 @@ class DecisionContext(NamedTuple):
     api_version: int
     #: Milliseconds of a monotonic clock.
     now_ms: int
+    #: Charges a number of partitions at a time to the client; raises THROTTLING_QUOTA_EXCEEDED (KIP-599).
+    charge: Callable[[int, int], None] | None = None
+
+    def apply_partition_change_quota(self, partitions: int) -> None:
+        """Charge the creation or deletion of partitions to the client's `controller_mutation_rate`."""
+        if self.charge is not None:
+            self.charge(partitions, self.now_ms)
 
 
 class ControllerState:

@@ -88,7 +88,8 @@ class Connection(asyncio.BufferedProtocol):
         self._writing_paused = False
         self._reading_paused = False
         self._held = False
-        self._muted_until = 0.0
+        #: Ends the mute of a client that exceeds a quota.
+        self._unmute: asyncio.TimerHandle | None = None
         self._closing = False
 
     # The protocol.
@@ -111,6 +112,8 @@ class Connection(asyncio.BufferedProtocol):
         # Not at once: requests that were just dispatched have not taken their first step yet.
         self._loop.call_soon(_cancel, tasks)
         self._stalled.pop(self, None)
+        if self._unmute is not None:
+            self._unmute.cancel()
         self._on_close(self)
         self._dispatcher.disconnected(self)
 
@@ -140,7 +143,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def idle(self) -> bool:
-        return not self._slots
+        return not self._slots and self._unmute is None
 
     @property
     def has_more(self) -> bool:
@@ -172,6 +175,25 @@ class Connection(asyncio.BufferedProtocol):
         self._held = False
         self._pump()
 
+    def mute(self, milliseconds: int) -> None:
+        """Dispatch no request for this long: the client has exceeded a quota. Responses are still sent."""
+        until = self._loop.time() + milliseconds / 1000
+        if self._unmute is not None:
+            if until <= self._unmute.when():
+                return
+            self._unmute.cancel()
+        self._unmute = self._loop.call_at(until, self._end_mute)
+
+    def _end_mute(self) -> None:
+        self._unmute = None
+        self._pump()
+
+    def take_write_seconds(self, now: Callable[[], float]) -> float:
+        """Return the time spent on writing responses since the last call, measured from the first call on."""
+        self._writer.now = now
+        seconds, self._writer.seconds = self._writer.seconds, 0.0
+        return seconds
+
     def keep_frame(self) -> None:
         """Do not reuse the bytes of the frame being dispatched: they are needed after the call."""
         self._frames.keep()
@@ -197,7 +219,7 @@ class Connection(asyncio.BufferedProtocol):
             or self._writing_paused
             or self._exclusive
             or len(self._slots) >= MAX_OVERLAPPING
-            or self._loop.time() < self._muted_until
+            or self._unmute is not None
         )
 
     def _pump(self) -> None:
@@ -222,8 +244,6 @@ class Connection(asyncio.BufferedProtocol):
     def _dispatch(self, frame: memoryview) -> None:
         self.requests += 1
         response = self._dispatcher.dispatch(self, frame)
-        if response.mute_ms:
-            self._mute(response.mute_ms)
         if response.pending is None:
             if not self._slots:
                 self._writer.write(response.parts)
@@ -241,7 +261,7 @@ class Connection(asyncio.BufferedProtocol):
     def _dispatch_rest(self) -> list[asyncio.Future[Parts]]:
         """Dispatch requests that arrived before the client disconnected; return those that wait."""
         started: list[asyncio.Future[Parts]] = []
-        if self._held or self._writing_paused or self._loop.time() < self._muted_until:
+        if self._held or self._writing_paused or self._unmute is not None:
             return started
         try:
             for _ in range(_MAX_AFTER_DISCONNECT):
@@ -286,10 +306,6 @@ class Connection(asyncio.BufferedProtocol):
             self._exclusive = False
         self.last_activity = self._loop.time()
         self._pump()
-
-    def _mute(self, milliseconds: int) -> None:
-        self._muted_until = max(self._muted_until, self._loop.time() + milliseconds / 1000)
-        self._loop.call_at(self._muted_until, self._pump)
 
     def _regulate_reading(self) -> None:
         if self._transport is None or self._closing:

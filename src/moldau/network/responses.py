@@ -20,7 +20,7 @@ _MAX_SMALL = 64
 class Response:
     """The dispatcher's result for a frame: parts, an awaitable of parts, or no parts at all (acks=0)."""
 
-    __slots__ = ("closes", "mute_ms", "overlapping", "parts", "pending")
+    __slots__ = ("closes", "overlapping", "parts", "pending")
 
     def __init__(
         self,
@@ -28,13 +28,11 @@ class Response:
         *,
         pending: Awaitable[Parts] | None = None,
         overlapping: bool = False,
-        mute_ms: int = 0,
         closes: Callable[[], bool] | None = None,
     ) -> None:
         self.parts = parts
         self.pending = pending
         self.overlapping = overlapping
-        self.mute_ms = mute_ms
         #: Whether the connection is closed after a pending response, called when that is written.
         self.closes = closes
 
@@ -42,11 +40,14 @@ class Response:
 class ResponseWriter:
     """Writes responses in order; while `corked`, small ones are collected until `flush`."""
 
-    __slots__ = ("_small", "corked", "transport")
+    __slots__ = ("_small", "corked", "now", "seconds", "transport")
 
     def __init__(self) -> None:
         self.transport: asyncio.Transport | None = None
         self.corked = False
+        #: The clock that measures the time spent on writing; None: it is not measured.
+        self.now: Callable[[], float] | None = None
+        self.seconds = 0.0
         self._small: list[Buffer] = []
 
     def write(self, parts: Parts) -> None:
@@ -56,11 +57,21 @@ class ResponseWriter:
                 self.flush()
         elif parts:
             self.flush()
-            if self.transport is not None and not self.transport.is_closing():
-                self.transport.writelines(parts)
+            self._send(parts)
 
     def flush(self) -> None:
         if self._small:
             small, self._small = self._small, []
-            if self.transport is not None and not self.transport.is_closing():
-                self.transport.write(small[0] if len(small) == 1 else b"".join(small))
+            self._send(small if len(small) == 1 else [b"".join(small)])
+
+    def _send(self, parts: Parts) -> None:
+        transport = self.transport
+        if transport is None or transport.is_closing():
+            return
+        begin = 0.0 if self.now is None else self.now()
+        if len(parts) == 1:
+            transport.write(parts[0])
+        else:
+            transport.writelines(parts)
+        if self.now is not None:
+            self.seconds += self.now() - begin

@@ -39,13 +39,15 @@ from moldau.server.controller.calls import ControllerCalls
 from moldau.server.controller.channel import ControllerChannel
 from moldau.server.controller.failure_detector import BrokerFailureDetector
 from moldau.server.controller.local import LocalController
+from moldau.server.controller.mutations import ControllerMutations
 from moldau.server.controller.registration import ControllerRegistration
 from moldau.server.dispatch.apis import broker_handlers, controller_handlers
 from moldau.server.dispatch.listeners import Listeners
+from moldau.server.dispatch.throttle import Throttle
 from moldau.server.loop_lag import LoopLag
 from moldau.server.publisher import MetadataPublisher
 from moldau.server.services import NodeServices
-from moldau.server.settings import BROKER, CONTROLLER, NodeSettings
+from moldau.server.settings import BROKER, CONTROLLER, NodeSettings, client_quotas
 from moldau.server.startup.folders import NodeFolders, read_folders
 from moldau.server.startup.identity import Identity
 from moldau.server.tasks import BackgroundTasks, Scheduler
@@ -79,6 +81,7 @@ class Node:
         self.ports: dict[str, int] = {}
         self.limits = ConnectionLimits()
         self.settings = NodeSettings(config, self.limits)
+        self._quotas = client_quotas(config)
         self.loop_lag = LoopLag(clock)
         self.publisher = MetadataPublisher(self._apply, self._fail)
         self._clock = clock
@@ -163,7 +166,13 @@ class Node:
         self._schedule(registration)
         self.loop_lag.start()
         if broker is not None:
-            await self._listeners.accept(BROKER, broker_handlers(broker), authenticators, services.authorizer)
+            await self._listeners.accept(
+                BROKER,
+                broker_handlers(broker),
+                authenticators,
+                services.authorizer,
+                Throttle(self._quotas, self._clock),
+            )
             await broker.unfence()
         logger.info("node %d of cluster %s is ready on %s", self.id, self.cluster_id, self.ports)
 
@@ -199,6 +208,7 @@ class Node:
             local_controller,
             calls,
             self.publisher,
+            ControllerMutations(self._quotas.mutations, clock),
             heartbeat_timeout_ms=config["broker.heartbeat.interval.ms"],
         )
         # Whether a broker responds does not depend on the login.
@@ -212,6 +222,7 @@ class Node:
             disk=self._disk,
             pool=pool,
             limits=self.limits,
+            quotas=self._quotas,
             tasks=self._tasks,
             connectors=self._connectors,
             authorizer=self._authorizer,
@@ -296,12 +307,15 @@ class Node:
             every(1000, self._run_controller_tasks)
             every(1000, registration.ensure)
         every(60_000, self.services.quorum.maintain)
+        every(60_000, lambda: self._quotas.expire(int(self._clock.monotonic() * 1000)))
 
     # Running.
 
     async def _apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
         if self._authorizer is not None:
             self._authorizer.apply(delta, image)
+        if delta.client_quotas_changed:
+            self._quotas.apply(image.client_quotas)
         if delta.broker_configs_changed(self.id):
             self.settings.update(image)
             self._pool.resize(self.settings.config["background.threads"])

@@ -13,6 +13,7 @@ from moldau.base.ids import Randomness
 from moldau.base.pool import Pool
 from moldau.network.listener import ConnectionLimits
 from moldau.quorum.metadata_quorum import MetadataQuorum
+from moldau.quotas.client_quotas import ClientQuotas
 from moldau.security.acl.authorizer import Authorizer
 from moldau.server.authentication.connectors import NodeConnectors
 from moldau.server.brokers.peers import BrokerPeers
@@ -36,6 +37,7 @@ class NodeServices:
     disk: Disk
     pool: Pool
     limits: ConnectionLimits
+    quotas: ClientQuotas
     tasks: BackgroundTasks
     #: How connections to other nodes are opened.
     connectors: NodeConnectors

@@ -12,6 +12,8 @@ from moldau.config.broker.config import BrokerConfig
 from moldau.config.dynamic import apply_dynamic_configs
 from moldau.metadata.image import MetadataImage
 from moldau.network.listener import ConnectionLimits
+from moldau.quotas.client_quotas import ClientQuotas
+from moldau.quotas.rate import QuotaWindows
 from moldau.storage.cleaner.job import CleanerSettings
 from moldau.storage.log.config import LogConfig, log_config_from
 from moldau.storage.manager.manager import LogManagerSettings
@@ -88,3 +90,15 @@ class NodeSettings:
         limits.per_ip_overrides = config.max_connections_per_ip_overrides
         limits.max_idle_ms = config["connections.max.idle.ms"]
         limits.release_waiting()
+
+
+def client_quotas(config: BrokerConfig) -> ClientQuotas:
+    """Return the quotas of a node, none of them set, with the windows of its config."""
+
+    def windows(prefix: str) -> QuotaWindows:
+        return QuotaWindows(
+            config.integer(f"{prefix}quota.window.num"),
+            config.integer(f"{prefix}quota.window.size.seconds") * 1000,
+        )
+
+    return ClientQuotas(windows(""), windows("controller."))

@@ -30,6 +30,7 @@ from moldau.protocol.messages.alter_partition import (
     ResponseTopicData,
 )
 from moldau.protocol.stored import metadata as stored
+from moldau.quotas.client_quotas import ClientQuotas
 from moldau.replication.local_broker import LocalBroker
 from moldau.replication.partition import Partition
 from moldau.replication.replica_manager import ReplicaManager
@@ -138,6 +139,7 @@ class ReplicaBroker:
                     settings,
                     metadata,
                     self.limits,
+                    ClientQuotas(),
                 ),
             ),
             ApiKey.LIST_OFFSETS: partial(list_offsets.handle, self.replicas, self.pool),

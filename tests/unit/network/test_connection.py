@@ -40,7 +40,8 @@ class Scripted:
             case b"n":
                 return Response()
             case b"m":
-                return Response([framed(data)], mute_ms=150)
+                connection.mute(150)
+                return Response([framed(data)])
         raise CloseConnection("a frame nobody understands")
 
     async def _later(self, data: bytes) -> Parts:

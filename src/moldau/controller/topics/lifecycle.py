@@ -51,7 +51,7 @@ def create_topics(
             continue
         try:
             _check_name(state, topic.name, times[topic.name])
-            new_records, results[topic.name] = _create(state, topic)
+            new_records, results[topic.name] = _create(state, topic, context)
             records += new_records
         except KafkaError as error:
             results[topic.name] = CreatableTopicResult(
@@ -96,11 +96,12 @@ def _check_name(state: ControllerState, name: str, times: int) -> None:
 
 
 def _create(
-    state: ControllerState, topic: CreatableTopic
+    state: ControllerState, topic: CreatableTopic, context: DecisionContext
 ) -> tuple[list[MetadataRecord], CreatableTopicResult]:
     configs = _configs(topic)
     config_records = new_topic_config_records(state, topic.name, configs)
     partitions = _assigned(state, topic) if topic.assignments else _placed(state, topic)
+    context.apply_partition_change_quota(len(partitions))
     topic_id = random_uuid(state.randomness)
     records: list[MetadataRecord] = [TopicRecord(name=topic.name, topic_id=topic_id)]
     records += config_records
@@ -189,9 +190,16 @@ def delete_topics(
             raise KafkaError(ErrorCode.INVALID_REQUEST, "This version does not support topic deletion.")
         raise default_error(ErrorCode.TOPIC_DELETION_DISABLED)
     found, results = _find_topics(state, request)
-    records = [RemoveTopicRecord(topic_id=topic_id) for topic_id in found]
+    records: list[MetadataRecord] = []
+    for topic_id, name in found.items():
+        try:
+            context.apply_partition_change_quota(len(state.image.topics.by_id[topic_id].partitions))
+        except KafkaError as error:
+            results.append(_deleted(name, topic_id, error))
+            continue
+        records.append(RemoveTopicRecord(topic_id=topic_id))
+        results.append(_deleted(name, topic_id))
     check_record_count(len(records))
-    results += [_deleted(name, topic_id) for topic_id, name in found.items()]
     return Decision(records, DeleteTopicsResponse(responses=results))
 
 

@@ -133,7 +133,7 @@ def create_partitions(
         if times[topic.name] > 1:
             continue
         try:
-            records += _add_partitions(state, topic)
+            records += _add_partitions(state, topic, context)
             results.append(_result(topic.name))
         except KafkaError as error:
             results.append(_result(topic.name, error))
@@ -148,11 +148,14 @@ def _result(name: str, error: KafkaError | None = None) -> CreatePartitionsTopic
     return CreatePartitionsTopicResult(name=name, error_code=error.code, error_message=error.message)
 
 
-def _add_partitions(state: ControllerState, wanted: CreatePartitionsTopic) -> list[MetadataRecord]:
+def _add_partitions(
+    state: ControllerState, wanted: CreatePartitionsTopic, context: DecisionContext
+) -> list[MetadataRecord]:
     topic = state.image.topics.by_name.get(wanted.name)
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     additional = _additional(topic, wanted)
+    context.apply_partition_change_quota(additional)
     first = len(topic.partitions)
     replication_factor = len(next(iter(topic.partitions.values())).replicas)
     if wanted.assignments is None:

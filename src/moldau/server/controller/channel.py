@@ -25,6 +25,7 @@ from moldau.protocol.schema import Message
 from moldau.server.controller.calls import FORWARDING, HEARTBEAT, ControllerCalls
 from moldau.server.controller.envelopes import request_version, unwrap_response, wrap_request
 from moldau.server.controller.local import LocalController
+from moldau.server.controller.mutations import ControllerMutations
 from moldau.server.controller.read_your_writes import visible
 from moldau.server.dispatch.context import RequestContext
 from moldau.server.publisher import MetadataPublisher
@@ -45,12 +46,14 @@ class ControllerChannel:
         local: LocalController,
         calls: ControllerCalls,
         publisher: MetadataPublisher,
+        mutations: ControllerMutations,
         *,
         heartbeat_timeout_ms: int,
     ) -> None:
         self._local = local
         self._calls = calls
         self._publisher = publisher
+        self._mutations = mutations
         self._heartbeat_timeout_ms = heartbeat_timeout_ms
 
     async def decide(self, context: RequestContext | None, request: Q, decide: Decide[Q, R]) -> R:
@@ -68,7 +71,16 @@ class ControllerChannel:
     async def read(self, context: RequestContext | None, request: Q, decide: Decide[Q, R]) -> R:
         """The same for a request that changes nothing."""
         version = request_version(context, request)
-        return await self.forward(context, request, lambda: self._local.decide(version, request, decide))
+
+        async def answer_here() -> R:
+            mutations = self._mutations.begin(context, request, version)
+            if mutations is None:
+                return await self._local.decide(version, request, decide)
+            response: Any = await self._local.decide(version, request, decide, mutations.charge)
+            response.throttle_time_ms = self._mutations.throttle_ms(mutations)
+            return cast(R, response)
+
+        return await self.forward(context, request, answer_here)
 
     async def forward(
         self, context: RequestContext | None, request: Message, answer_here: Callable[[], Awaitable[R]]

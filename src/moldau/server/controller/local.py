@@ -29,11 +29,17 @@ class LocalController:
         self._controller = controller
         self._clock = clock
 
-    async def decide(self, api_version: int, request: Q, decide: Decide[Q, R]) -> R:
+    async def decide(
+        self,
+        api_version: int,
+        request: Q,
+        decide: Decide[Q, R],
+        charge: Callable[[int, int], None] | None = None,
+    ) -> R:
         """Decide a request; return its response once the decision is committed."""
 
         def run(controller: Controller) -> Decision[MetadataRecord, R]:
-            return controller.decide(decide, request, DecisionContext(api_version, self._now_ms()))
+            return controller.decide(decide, request, DecisionContext(api_version, self._now_ms(), charge))
 
         return await self._write(run)
 

@@ -383,6 +383,7 @@ def _fetch(broker: Broker) -> fetch.Dependencies:
         settings=services.settings,
         metadata=services.metadata,
         limits=services.limits,
+        quotas=services.quotas,
     )
 
 

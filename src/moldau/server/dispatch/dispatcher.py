@@ -2,6 +2,7 @@
 
 The dispatcher is the one place where a `KafkaError` that a handler raises becomes a response, and where an
 unexpected exception is logged and answered with UNKNOWN_SERVER_ERROR; the connection and the node continue.
+If quotas are set, `throttle` measures each request, sets `throttle_time_ms` and mutes the connection.
 A frame that cannot be read (unknown API or version, undecodable bytes) closes its connection, as in Kafka:
 there is no response that the client could decode. ApiVersions is the exception of the protocol.
 """
@@ -27,6 +28,7 @@ from moldau.server.dispatch.context import (
     ServedApi,
 )
 from moldau.server.dispatch.frames import decode_frame, encode_frame, not_served
+from moldau.server.dispatch.throttle import UNLIMITED, RequestMeter, Throttle
 
 logger = logging.getLogger(__name__)
 
@@ -39,18 +41,22 @@ class ApiDispatcher:
         listener: ListenerContext,
         authentication: Authentication,
         on_disconnect: Callable[[Connection], None],
+        throttle: Throttle | None = None,
     ) -> None:
+        """`throttle` is None if no quotas apply to the listener."""
         self._listener = listener
         self._apis = listener.apis
         self._handlers = listener.handlers
         self._authentication = authentication
         self._on_disconnect = on_disconnect
+        self._throttle = throttle or UNLIMITED
 
     def dispatch(self, connection: Connection, frame: memoryview) -> Response:
         if connection.principal is None or connection.session_ends_at is not None:
             response = self._authentication.intercept(connection, frame)
             if response is not None:
                 return response
+        meter = self._throttle.begin(connection, len(frame)) if self._throttle.quotas.active else None
         header, served, request = decode_frame(self._apis, frame)
         if served is None or request is None:
             return Response(not_served(served, header))
@@ -64,14 +70,21 @@ class ApiDispatcher:
             connection,
             header.correlation_id,
         )
-        return self._run(served, header, context, request)
+        if meter is not None and not meter.decoded(context, request):
+            meter = None
+        return self._run(served, header, context, request, meter)
 
     def disconnected(self, connection: Connection) -> None:
         self._authentication.disconnected(connection)
         self._on_disconnect(connection)
 
     def _run(
-        self, served: ServedApi, header: RequestHeader, context: RequestContext, request: Message
+        self,
+        served: ServedApi,
+        header: RequestHeader,
+        context: RequestContext,
+        request: Message,
+        meter: RequestMeter | None,
     ) -> Response:
         try:
             result = self._handlers[header.api_key](context, request)
@@ -79,24 +92,35 @@ class ApiDispatcher:
             raise
         except Exception as error:  # noqa: BLE001  a bug in one handler must not stop the node
             result = failure(served, header.api_version, request, error)
+        if meter is not None:
+            meter.handled()
         if result is None or isinstance(result, Message):
+            if meter is not None:
+                meter.answered(result)
             return Response(encode_frame(header, result))
         if isinstance(result, Pending):
             if result.keeps_frame:
                 context.connection.keep_frame()
-            pending = self._later(served, header, request, result.response)
+            pending = self._later(served, header, request, result.response, meter)
             return Response(pending=pending, overlapping=result.overlapping)
-        return Response(pending=self._later(served, header, request, result))
+        return Response(pending=self._later(served, header, request, result, meter))
 
     async def _later(
-        self, served: ServedApi, header: RequestHeader, request: Message, result: Awaitable[Message | None]
+        self,
+        served: ServedApi,
+        header: RequestHeader,
+        request: Message,
+        result: Awaitable[Message | None],
+        meter: RequestMeter | None,
     ) -> Parts:
         try:
-            response = await result
+            response = await (result if meter is None else meter.measured(result))
         except CloseConnection:
             raise
         except Exception as error:  # noqa: BLE001  as above
             response = failure(served, header.api_version, request, error)
+        if meter is not None:
+            meter.answered(response)
         return encode_frame(header, response)
 
 

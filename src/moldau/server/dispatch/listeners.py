@@ -14,6 +14,7 @@ from moldau.server.authentication.tls import NodeTls
 from moldau.server.dispatch.apis import served_apis
 from moldau.server.dispatch.context import Handler, ListenerContext
 from moldau.server.dispatch.dispatcher import ApiDispatcher
+from moldau.server.dispatch.throttle import Throttle
 from moldau.server.settings import BROKER, CONTROLLER
 
 
@@ -58,13 +59,15 @@ class Listeners:
         handlers: Mapping[int, Handler],
         authenticators: Authenticators,
         authorizer: Authorizer | None,
+        throttle: Throttle | None = None,
     ) -> None:
-        """Serve the listeners of a role."""
+        """Serve the listeners of a role; `throttle` is None if no quotas apply to them."""
         apis = served_apis(role, unstable=self._config["unstable.api.versions.enable"])
         for listener in self._of(role):
             protocol = self._protocols[listener.name]
             context = ListenerContext(listener.name, role, protocol, apis, handlers, authorizer)
-            await listener.accept(ApiDispatcher(context, authenticators.of(context), self._on_disconnect))
+            dispatcher = ApiDispatcher(context, authenticators.of(context), self._on_disconnect, throttle)
+            await listener.accept(dispatcher)
 
     async def close(self, role: str) -> None:
         for listener in self._of(role):

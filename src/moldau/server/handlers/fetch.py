@@ -25,6 +25,8 @@ in the pool, so that the event loop never waits for a disk.
 
 The fetch offset of a follower tells the leader its position, which is recorded before the request waits. A
 follower that sends its next request while this one waits has new partitions to fetch and is answered at once.
+
+A consumer over its quota receives an empty response, which is not counted, and is throttled (KIP-219).
 """
 
 from __future__ import annotations
@@ -48,6 +50,7 @@ from moldau.protocol.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
+from moldau.quotas.client_quotas import ClientQuotas
 from moldau.replication.leadership import preferred_replica
 from moldau.replication.partition import Partition
 from moldau.replication.progress import Observers
@@ -55,6 +58,7 @@ from moldau.replication.remote_replica import RemoteReplica
 from moldau.replication.replica_manager import ReplicaManager
 from moldau.server.brokers.current_leaders import CurrentLeaders
 from moldau.server.dispatch.context import RequestContext
+from moldau.server.partitions.fetch_quota import FetchQuota
 from moldau.server.partitions.fetch_sessions import (
     FetchSession,
     FetchSessionCache,
@@ -90,6 +94,7 @@ class Dependencies:
     settings: NodeSettings
     metadata: MetadataPublisher
     limits: ConnectionLimits
+    quotas: ClientQuotas
 
 
 def handle(
@@ -154,6 +159,7 @@ class _Fetch:
         self.context = context
         self.version = context.api_version
         self.request = request
+        self.sessions = dependencies.sessions
         self.session = session
         #: The follower that sent the request; None for a consumer.
         self.follower = (
@@ -161,9 +167,16 @@ class _Fetch:
             if _is_from_follower(request)
             else None
         )
+        self.quota = None
+        if self.follower is None and dependencies.quotas.active:
+            self.quota = FetchQuota(dependencies.quotas, dependencies.clock, context)
         self.max_bytes = min(
-            request.max_bytes, config["fetch.max.bytes"], _max_response(dependencies.limits, request)
+            request.max_bytes,
+            config["fetch.max.bytes"],
+            _max_response(dependencies.limits, request),
+            MAX_RESPONSE if self.quota is None else self.quota.max_bytes(),
         )
+        self.min_bytes = min(request.min_bytes, self.max_bytes)
         self.responses: dict[SessionKey, PartitionData] = {}
         self.size = 0
         self.urgent = False
@@ -335,7 +348,7 @@ class _Fetch:
     def satisfied(self) -> bool:
         return (
             self.urgent
-            or self.size >= self.request.min_bytes
+            or self.size >= self.min_bytes
             or self.request.max_wait_ms <= 0
             or not self.session.partitions
         )
@@ -363,7 +376,7 @@ class _Fetch:
         A session may have thousands of partitions, so they are read again only if needed.
         """
         arrived: asyncio.Future[None] = loop.create_future()
-        missing, progressed = self.request.min_bytes - self.size, False
+        missing, progressed = self.min_bytes - self.size, False
         # A few bytes of an end marker make a whole transaction readable.
         any_counts = self.request.isolation_level == READ_COMMITTED
 
@@ -403,6 +416,11 @@ class _Fetch:
     # Responding.
 
     def response(self) -> FetchResponse:
+        if self.quota is not None:
+            throttle_ms = self.quota.throttle_ms(self.size, len(self.responses))
+            if throttle_ms > 0:
+                session_id = self.sessions.throttled(self.session)
+                return FetchResponse(throttle_time_ms=throttle_ms, session_id=session_id)
         topics: dict[tuple[str, bytes], FetchableTopicResponse] = {}
         leaders: CurrentLeaders | None = None
         for key, answer in self.responses.items():

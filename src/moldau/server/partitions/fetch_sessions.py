@@ -126,6 +126,16 @@ class FetchSessionCache:
             session.id = INVALID_SESSION_ID
         return session
 
+    def throttled(self, session: FetchSession) -> int:
+        """Return the session id of an empty response to a client over its quota.
+
+        A client takes over a new session only with its partitions, so a new session is dropped.
+        """
+        if session.incremental:
+            return session.id
+        self.sessions.pop(session.id, None)
+        return INVALID_SESSION_ID
+
     def _new_session(
         self, partitions: Iterable[tuple[SessionKey, FetchPartition]], uses_topic_ids: bool, keep: bool
     ) -> FetchSession:

@@ -24,7 +24,7 @@ SERVICES = {"pipelines"}
 OF_USE_TO_SERVICES = {"base", "config", "protocol", "metrics", "statemachine", "security", "client"}
 #: Packages that may import anything except each other: user commands do not depend on test support.
 FREE = {"cli", "testing"}
-PURE = {"protocol", "raft", "metadata", "controller", "groups", "share", "transactions"}
+PURE = {"protocol", "raft", "metadata", "controller", "groups", "share", "transactions", "quotas"}
 IMPURE_MODULES = {"asyncio", "socket", "os", "time", "random", "threading", "subprocess"}
 
 MODULES = sorted(SOURCE.rglob("*.py"))

@@ -32,8 +32,11 @@ class Pacer:
         balance = self._refilled(limit, now_ms)
         if balance is not None:
             self._balance = balance - value
-        elif self._rate.measure(now_ms) > limit:
-            self._pace(limit, now_ms)
+        else:
+            # Half of the next such request counts, so that large requests exceed the limit by half at most.
+            next_half = min(value, self._window_worth(limit)) / 2
+            if self._rate.would_exceed(limit, next_half, now_ms):
+                self._pace(limit, now_ms)
         return self.throttle_ms(limit, now_ms)
 
     def record_if_within(self, value: float, limit: float, now_ms: int) -> int:
@@ -53,7 +56,7 @@ class Pacer:
     def burst(self, limit: float, now_ms: int) -> float:
         """Return how much the client may use at once without being throttled before the next time."""
         windows = self._windows.number - 1 if self._refilled(limit, now_ms) is None else 1
-        return limit * windows * self._windows.size_ms / 1000
+        return windows * self._window_worth(limit)
 
     def _pace(self, limit: float, now_ms: int) -> None:
         self._balance = limit * self._rate.elapsed_ms(now_ms) / 1000 - self._rate.total(now_ms)
@@ -64,6 +67,9 @@ class Pacer:
             return None
         self._balance += limit * (now_ms - self._updated_ms) / 1000
         self._updated_ms = now_ms
-        if self._balance >= limit * self._windows.size_ms / 1000:
+        if self._balance >= self._window_worth(limit):
             self._balance = None
         return self._balance
+
+    def _window_worth(self, limit: float) -> float:
+        return limit * self._windows.size_ms / 1000

@@ -5,8 +5,9 @@ pause it may use the limit of all but one window at once. A client that exceeds 
 begins with what it was allowed to use since its oldest window, less what it has used, and grows with the
 limit. It is throttled while the balance is negative, and free again when it has left a window's worth unused.
 
-Kafka throttles by the rate alone. Since a window ends as a whole, the rate of a client that always has data
-varies between a tenth and 1.6 times its limit from one ten seconds to the next. A paced client gets its limit.
+Kafka throttles by the rate alone. A window ends as a whole, so the rate of a client that always has data
+varies between a tenth and 1.6 times its limit from one ten seconds to the next. A paced client gets its
+limit.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from collections.abc import Collection
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.config.definition import ConfigSource, ConfigType
 from moldau.config.describe import ConfigEntryDescription
+from moldau.security.acl.audit import AUDIT_LOGGER
 
 ROOT = "root"
 LEVELS = {
@@ -26,7 +27,7 @@ _NAMES = {level: name for name, level in LEVELS.items() if name != "TRACE"}
 
 def logger_names() -> list[str]:
     ours = (name for name in logging.root.manager.loggerDict if name.split(".")[0] == "moldau")
-    return [ROOT, *sorted(ours)]
+    return [ROOT, *sorted((AUDIT_LOGGER, *ours))]
 
 
 def describe_loggers(names: Collection[str] | None) -> list[ConfigEntryDescription]:

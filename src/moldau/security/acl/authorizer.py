@@ -1,4 +1,30 @@
-"""The interface of authorizers: `StandardAuthorizer`, or a class of the user's (`authorizer.class.name`)."""
+"""The interface of authorizers: `StandardAuthorizer`, or a class of the user's (`authorizer.class.name`).
+
+An authorizer of your own is a Python class with the methods of `Authorizer`; it need not inherit from it:
+
+    class OfficeHours:
+        def __init__(self, properties):  # The lines of the node's properties file.
+            self.closed = properties.get("office.hours.closed") == "true"
+
+        def authorize(self, principal, host, permission, name, *, log_denied, log_allowed, api_key):
+            return not self.closed or principal.name == "admin"
+
+        def authorize_by_resource_type(self, principal, host, operation, resource_type, *, api_key):
+            return not self.closed or principal.name == "admin"
+
+        def apply(self, delta, image):
+            pass
+
+`authorizer.class.name=office.hours:OfficeHours` names it; its module is imported as by `import office.hours`.
+Brokers and controllers create one instance each. All methods are called on the event loop of the node, many
+times for one request: they must return at once, without I/O. A `KafkaError` that a method raises becomes the
+error of the request. Requests between nodes (CLUSTER_ACTION on the cluster) are authorized, too. ACLs are
+stored in the metadata with any authorizer, and CreateAcls, DeleteAcls and DescribeAcls manage them;
+`image.acls` contains them.
+
+A subclass of `StandardAuthorizer` may override methods to add rules of its own; it is created by its class
+method `of(properties)`.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +38,6 @@ from moldau.security.principal import KafkaPrincipal
 
 
 class Authorizer(Protocol):
-    """A class of the user's is called with the properties of the node and has these methods."""
-
     def authorize(
         self,
         principal: KafkaPrincipal,
@@ -22,21 +46,31 @@ class Authorizer(Protocol):
         name: str,
         *,
         log_denied: bool = True,
+        log_allowed: bool = True,
         api_key: int = -1,
     ) -> bool:
         """Return whether the principal may do this to the resource `name`.
 
-        `log_denied` is False for a resource that the request did not name, such as an entry of a list.
-        `api_key` is the request, for the audit log.
+        `log_denied` is False for a resource that the request did not name, such as an entry of a list;
+        `log_allowed` is False if the answer is only reported (authorized operations, KIP-430). `api_key` is
+        the request, for the audit log.
         """
         ...
 
     def authorize_by_resource_type(
-        self, principal: KafkaPrincipal, host: str, operation: AclOperation, resource_type: ResourceType
+        self,
+        principal: KafkaPrincipal,
+        host: str,
+        operation: AclOperation,
+        resource_type: ResourceType,
+        *,
+        api_key: int = -1,
     ) -> bool:
         """Return whether the principal may do this to at least one resource of the type."""
         ...
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Take over changed ACLs; before the first call only super users are served."""
+        """Take over changed ACLs; the node calls this for every change of the metadata, first for all of it.
+
+        Before the first call only nodes connect, on listeners of the controller."""
         ...

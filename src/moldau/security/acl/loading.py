@@ -1,7 +1,8 @@
 """The authorizer that `authorizer.class.name` names.
 
 `org.apache.kafka.metadata.authorizer.StandardAuthorizer` is built in. Any other name is the path of a Python
-class that implements `Authorizer`; it is called with the properties of the node.
+class that implements `Authorizer` (`package.module:Class` or `package.module.Class`); it is called with the
+properties of the node.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def load_authorizer(properties: Mapping[str, str]) -> Authorizer | None:
 
 
 def _load_class(name: str, properties: Mapping[str, str]) -> Authorizer:
-    module, _, class_name = name.rpartition(".")
+    module, _, class_name = name.rpartition(":" if ":" in name else ".")
     try:
         factory = getattr(import_module(module), class_name)
     except (ImportError, AttributeError, ValueError) as error:
@@ -40,7 +41,8 @@ def _load_class(name: str, properties: Mapping[str, str]) -> Authorizer:
             f"{SETTING}={name} is neither {STANDARD_AUTHORIZER} nor a Python class that can be imported "
             f"({error}); Moldau cannot run Java classes."
         ) from error
-    authorizer: Authorizer = factory(properties)
+    standard = isinstance(factory, type) and issubclass(factory, StandardAuthorizer)
+    authorizer: Authorizer = factory.of(properties) if standard else factory(properties)
     missing = [method for method in _METHODS if not callable(getattr(authorizer, method, None))]
     if missing:
         raise ConfigError(f"{SETTING}={name} is not an authorizer: it has no {' and no '.join(missing)}.")

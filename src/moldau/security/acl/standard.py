@@ -11,9 +11,8 @@ The rules, in this order:
 
 Principals and hosts are compared as text. A delegation token has the rights of its owner.
 
-Decisions are cached until an ACL changes; the cache is emptied when it is full. The logger
-`kafka.authorizer.logger` receives each refused operation at INFO and each allowed one at DEBUG, in Kafka's
-words.
+Decisions are cached until an ACL changes; the cache is emptied when it is full. Cached decisions are logged
+as well (`audit.py`).
 """
 
 from __future__ import annotations
@@ -25,23 +24,28 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import Uuid
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage
-from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.stored.metadata import AccessControlEntryRecord
-from moldau.security.acl.bindings import AclBinding, binding_of_record
+from moldau.security.acl.audit import (
+    DEFAULT_ALLOW,
+    DEFAULT_DENY,
+    SUPER_USER,
+    audit,
+    audit_line,
+    deciding_rule,
+)
+from moldau.security.acl.bindings import binding_of_record
 from moldau.security.acl.dominance import allows_some
-from moldau.security.acl.enums import AclOperation, PermissionType, ResourceType
-from moldau.security.acl.index import ALLOWING_BITS, DENYING_BITS, AclIndex, Pattern, client_keys
+from moldau.security.acl.enums import AclOperation, ResourceType
+from moldau.security.acl.index import ALLOWING_BITS, DENYING_BITS, AclIndex, client_keys
 from moldau.security.acl.permissions import Permission
 from moldau.security.principal import KafkaPrincipal, parse_principal
 
-AUDIT_LOGGER = "kafka.authorizer.logger"
 #: The limit on cached decisions.
 MAX_CACHED_DECISIONS = 32_768
 #: The resource in the first check of `authorize_by_resource_type`, as in Kafka.
 _ANY_RESOURCE = "hardcode"
 
 _log = logging.getLogger(__name__)
-_audit = logging.getLogger(AUDIT_LOGGER)
 
 
 def parse_super_users(text: str | None) -> frozenset[str]:
@@ -105,28 +109,30 @@ class StandardAuthorizer:
         name: str,
         *,
         log_denied: bool = True,
+        log_allowed: bool = True,
         api_key: int = -1,
     ) -> bool:
-        key = (principal, host, permission, name)
-        allowed = self._decisions.get(key)
-        if allowed is None:
-            allowed = self._decide(str(principal), host, permission, name)
-            if len(self._decisions) >= MAX_CACHED_DECISIONS:
-                self._decisions.clear()
-            self._decisions[key] = allowed
-        if allowed:
-            if _audit.isEnabledFor(logging.DEBUG):
-                _audit.debug(self._audit_line(principal, host, permission, name, True, api_key))
+        if self._cached(principal, host, permission, name):
+            if log_allowed and audit.isEnabledFor(logging.DEBUG):
+                self._log(logging.DEBUG, principal, host, permission, name, api_key)
             return True
-        if log_denied and _audit.isEnabledFor(logging.INFO):
-            _audit.info(self._audit_line(principal, host, permission, name, False, api_key))
+        if log_denied and audit.isEnabledFor(logging.INFO):
+            self._log(logging.INFO, principal, host, permission, name, api_key)
         return False
 
     def authorize_by_resource_type(
-        self, principal: KafkaPrincipal, host: str, operation: AclOperation, resource_type: ResourceType
+        self,
+        principal: KafkaPrincipal,
+        host: str,
+        operation: AclOperation,
+        resource_type: ResourceType,
+        *,
+        api_key: int = -1,
     ) -> bool:
         permission = Permission(operation, resource_type)
-        if self.authorize(principal, host, permission, _ANY_RESOURCE, log_denied=False):
+        if self._cached(principal, host, permission, _ANY_RESOURCE):
+            if audit.isEnabledFor(logging.DEBUG):
+                self._log(logging.DEBUG, principal, host, permission, _ANY_RESOURCE, api_key, references=0)
             return True
         key = (principal, host, operation, resource_type)
         allowed = self._type_decisions.get(key)
@@ -136,6 +142,16 @@ class StandardAuthorizer:
             if len(self._type_decisions) >= MAX_CACHED_DECISIONS:
                 self._type_decisions.clear()
             self._type_decisions[key] = allowed
+        return allowed
+
+    def _cached(self, principal: KafkaPrincipal, host: str, permission: Permission, name: str) -> bool:
+        key = (principal, host, permission, name)
+        allowed = self._decisions.get(key)
+        if allowed is None:
+            allowed = self._decide(str(principal), host, permission, name)
+            if len(self._decisions) >= MAX_CACHED_DECISIONS:
+                self._decisions.clear()
+            self._decisions[key] = allowed
         return allowed
 
     def _decide(self, principal: str, host: str, permission: Permission, name: str) -> bool:
@@ -163,62 +179,30 @@ class StandardAuthorizer:
 
     # Audit log.
 
-    def _audit_line(
+    def _log(
         self,
+        level: int,
         principal: KafkaPrincipal,
         host: str,
         permission: Permission,
         name: str,
-        allowed: bool,
         api_key: int,
-    ) -> str:
-        operation, resource_type = permission
-        rule = self._rule(str(principal), host, permission, name)
-        kind = resource_type.name.title().replace("_", "")
-        return (
-            f"Principal = {principal} is {'Allowed' if allowed else 'Denied'} operation = {operation.name} "
-            f"from host = {host} on resource = {kind}:LITERAL:{name} for request = {_api_name(api_key)} "
-            f"with resourceRefCount = 1 based on rule {rule}"
+        references: int = 1,
+    ) -> None:
+        who = str(principal)
+        if who in self._super_users:
+            rule = SUPER_USER
+        else:
+            default = DEFAULT_ALLOW if self._default else DEFAULT_DENY
+            rule = deciding_rule(self._index, who, host, permission, name, without_acls=default)
+        line = audit_line(
+            principal,
+            host,
+            permission,
+            name,
+            allowed=level == logging.DEBUG,
+            api_key=api_key,
+            references=references,
+            rule=rule,
         )
-
-    def _rule(self, principal: str, host: str, permission: Permission, name: str) -> str:
-        """Return why an operation was allowed or refused: the first matching DENY, else the last ALLOW."""
-        if principal in self._super_users:
-            return "SuperUser"
-        operation, resource_type = permission
-        patterns = self._index.matching(resource_type, name)
-        if not patterns:
-            return "DefaultAllow" if self._default else "DefaultDeny"
-        allow = None
-        for pattern in patterns:
-            bindings = _applying(resource_type, pattern, principal, host, operation)
-            for binding in bindings:
-                if binding.permission_type != PermissionType.ALLOW:
-                    return f"MatchingAcl(acl={binding})"
-                allow = binding
-        return "DefaultDeny" if allow is None else f"MatchingAcl(acl={allow})"
-
-
-def _applying(
-    resource_type: ResourceType, pattern: Pattern, principal: str, host: str, operation: AclOperation
-) -> list[AclBinding]:
-    """Return the ACLs of a pattern that decide an operation, in Kafka's order."""
-    found = []
-    for (who, where), entry in pattern.entries_of(principal, host):
-        for permission_type, bits in (
-            (PermissionType.DENY, entry.denied & DENYING_BITS[operation]),
-            (PermissionType.ALLOW, entry.allowed & ALLOWING_BITS[operation]),
-        ):
-            found += [
-                AclBinding(resource_type, pattern.name, pattern.type, who, where, each, permission_type)
-                for each in AclOperation
-                if bits >> each & 1
-            ]
-    return sorted(found, key=lambda acl: (acl.operation, acl.principal, acl.host, acl.permission_type))
-
-
-def _api_name(api_key: int) -> str:
-    try:
-        return ApiKey(api_key).name.title().replace("_", "")
-    except ValueError:
-        return "unknown"
+        audit.log(level, "%s", line)

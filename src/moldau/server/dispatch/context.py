@@ -89,7 +89,7 @@ class RequestContext(NamedTuple):
         """Return whether the client may do this to at least one resource of the type."""
         authorizer = self.listener.authorizer
         return authorizer is None or authorizer.authorize_by_resource_type(
-            self.principal, self.client_host, operation, resource_type
+            self.principal, self.client_host, operation, resource_type, api_key=self.api_key
         )
 
     def authorized_operations(self, resource_type: ResourceType, name: str = CLUSTER_NAME) -> int:

@@ -23,7 +23,7 @@ class NightWatch:
     def authorize(self, *arguments: Any, **options: Any) -> bool:
         return self.open == "true"
 
-    def authorize_by_resource_type(self, *arguments: Any) -> bool:
+    def authorize_by_resource_type(self, *arguments: Any, **options: Any) -> bool:
         return self.open == "true"
 
     def apply(self, *arguments: Any) -> None:
@@ -41,11 +41,27 @@ def test_standard_authorizer() -> None:
     assert authorizer.authorize(KafkaPrincipal("User", "root"), "::1", READ_TOPIC, "foo")
 
 
-def test_a_python_class_is_called_with_the_properties() -> None:
-    name = f"{NightWatch.__module__}.NightWatch"
+class Strict(StandardAuthorizer):
+    """The standard authorizer with a rule of its own."""
+
+    def authorize(self, *arguments: Any, **options: Any) -> bool:
+        return arguments[1] != "6.6.6.6" and super().authorize(*arguments, **options)
+
+
+@pytest.mark.parametrize("separator", [".", ":"])
+def test_a_python_class_is_called_with_the_properties(separator: str) -> None:
+    name = f"{NightWatch.__module__}{separator}NightWatch"
     authorizer = load_authorizer({SETTING: name, "night.watch.open": "true"})
     assert authorizer is not None
     assert authorizer.authorize(KafkaPrincipal("User", "a"), "::1", READ_TOPIC, "foo")
+
+
+def test_a_subclass_of_the_standard_authorizer_has_its_settings() -> None:
+    authorizer = load_authorizer({SETTING: f"{Strict.__module__}:Strict", "super.users": "User:root"})
+    assert isinstance(authorizer, Strict)
+    root = KafkaPrincipal("User", "root")
+    assert authorizer.authorize(root, "::1", READ_TOPIC, "foo")
+    assert not authorizer.authorize(root, "6.6.6.6", READ_TOPIC, "foo")
 
 
 @pytest.mark.parametrize(
@@ -54,6 +70,7 @@ def test_a_python_class_is_called_with_the_properties() -> None:
         ({SETTING: "org.example.Authorizer"}, "Moldau cannot run Java classes"),
         ({SETTING: "collections.OrderedDict"}, "it has no authorize and no"),
         ({SETTING: "Nowhere"}, "nor a Python class"),
+        ({SETTING: "no.module:Class"}, "nor a Python class"),
         ({SETTING: STANDARD_AUTHORIZER, "super.users": "root"}, "super.users=root: expected a string"),
     ],
 )

@@ -10,6 +10,7 @@ import pytest
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.protocol.api_keys import ApiKey
 from moldau.security.acl import standard
+from moldau.security.acl.audit import AUDIT_LOGGER
 from moldau.security.acl.bindings import AclBinding
 from moldau.security.acl.enums import AclOperation, PatternType, PermissionType, ResourceType
 from moldau.security.acl.permissions import (
@@ -22,7 +23,7 @@ from moldau.security.acl.permissions import (
     WRITE_TOPIC,
     Permission,
 )
-from moldau.security.acl.standard import AUDIT_LOGGER, StandardAuthorizer, parse_super_users
+from moldau.security.acl.standard import StandardAuthorizer, parse_super_users
 from moldau.security.principal import ANONYMOUS, KafkaPrincipal
 from tests.unit.security.acl.acls import AclLog, acl
 
@@ -202,6 +203,24 @@ def test_an_allowed_operation_is_logged_at_debug(caplog: pytest.LogCaptureFixtur
         "principal=User:*, host=*, operation=ALL, permissionType=ALLOW])",
         "SuperUser",
     ]
+
+
+def test_what_a_request_does_not_name_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    authorizer = authorizer_with("ALLOW User:alice WRITE TOPIC foo")
+    with caplog.at_level(logging.DEBUG, AUDIT_LOGGER):
+        assert authorizer.authorize(ALICE, HOST, WRITE_TOPIC, "foo", log_allowed=False)
+        assert not authorizer.authorize(ALICE, HOST, READ_TOPIC, "foo", log_denied=False)
+        assert authorizer.authorize_by_resource_type(ALICE, HOST, AclOperation.WRITE, ResourceType.TOPIC)
+    assert caplog.messages == []
+
+
+def test_a_check_of_a_resource_type_is_logged_without_references(caplog: pytest.LogCaptureFixture) -> None:
+    authorizer = authorizer_with("ALLOW User:alice WRITE TOPIC *")
+    with caplog.at_level(logging.DEBUG, AUDIT_LOGGER):
+        authorizer.authorize_by_resource_type(
+            ALICE, HOST, AclOperation.WRITE, ResourceType.TOPIC, api_key=ApiKey.INIT_PRODUCER_ID
+        )
+    assert "Topic:LITERAL:hardcode for request = InitProducerId with resourceRefCount = 0" in caplog.text
 
 
 def test_refusals_without_an_acl_are_logged_as_default(caplog: pytest.LogCaptureFixture) -> None:

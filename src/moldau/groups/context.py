@@ -45,3 +45,5 @@ class Requester(NamedTuple):
     client_id: str
     #: With a leading slash, as Kafka stores and shows it.
     client_host: str
+    #: Returns whether the sender may describe a topic; None: all topics.
+    may_describe: Callable[[str], bool] | None = None

@@ -7,7 +7,7 @@ executors is `moldau.server.coordinators.effects`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 from moldau.base.ids import TopicId, TopicPartition
@@ -23,6 +23,8 @@ class ResolveRegexes(NamedTuple):
     #: The offset of the metadata image that `topics` are taken from.
     metadata_offset: int
     timestamp_ms: int
+    #: Returns whether the member that requested the resolution may describe a topic; None: all topics.
+    may_describe: Callable[[str], bool] | None = None
 
 
 class InitializeShareGroupState(NamedTuple):

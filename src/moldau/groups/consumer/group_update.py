@@ -28,6 +28,7 @@ from moldau.groups.consumer.records import (
     target_record,
 )
 from moldau.groups.consumer.target import TargetAssignment, subscribed_topics
+from moldau.groups.context import Requester
 from moldau.groups.modern.group import RefreshDeadline
 from moldau.groups.modern.regex import UNRESOLVED, ResolvedRegex, check_regex
 from moldau.groups.modern.subscription import Subscriptions, count, count_names, count_regex, is_homogeneous
@@ -85,8 +86,13 @@ class GroupUpdate(DecisionBuilder[Entry]):
         self.records.append(member_record(self.group.group_id, updated))
         return updated.subscribed_topic_names != member.subscribed_topic_names
 
-    def update_regex(self, member: ConsumerMember, updated: ConsumerMember) -> RegexUpdate:
-        """Validate a new expression, and request the resolution of the group's expressions if it is due."""
+    def update_regex(
+        self, requester: Requester, member: ConsumerMember, updated: ConsumerMember
+    ) -> RegexUpdate:
+        """Validate a new expression, and request the resolution of the group's expressions if it is due.
+
+        The expressions match only topics that the requester may describe.
+        """
         group, old, new = self.group, member.regex, updated.regex
         status = RegexUpdate.UNCHANGED
         is_new = False
@@ -100,10 +106,12 @@ class GroupUpdate(DecisionBuilder[Entry]):
                 check_regex(new)
                 is_new = True
         if is_new or group.regexes:
-            self._request_resolution(old, new, is_new)
+            self._request_resolution(requester, old, new, is_new)
         return status
 
-    def _request_resolution(self, old: str | None, new: str | None, is_new: bool) -> None:
+    def _request_resolution(
+        self, requester: Requester, old: str | None, new: str | None, is_new: bool
+    ) -> None:
         group, image = self.group, self._image
         last = next(iter(group.resolved_regexes.values()), None)
         if group.resolving_regexes:
@@ -124,7 +132,12 @@ class GroupUpdate(DecisionBuilder[Entry]):
         if due and regexes:
             self.effects.append(
                 ResolveRegexes(
-                    group.group_id, tuple(regexes), image.topics.by_name, image.offset, self._now_ms
+                    group.group_id,
+                    tuple(regexes),
+                    image.topics.by_name,
+                    image.offset,
+                    self._now_ms,
+                    requester.may_describe,
                 )
             )
             self.once_appended(lambda: self._set_resolving(True))

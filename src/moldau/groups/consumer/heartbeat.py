@@ -64,7 +64,9 @@ class ConsumerHeartbeats:
         check_size(update.group, request.member_id, context.settings().consumer_max_size)
         member_id = request.member_id or format_uuid(random_uuid(context.randomness))
         member = self._member(update, request, member_id)
-        updated = self._advance(update, member, _updated(member, requester, request), _owned(request))
+        updated = self._advance(
+            update, requester, member, _updated(member, requester, request), _owned(request)
+        )
         group_id = request.group_id
         timeout_ms = self._context.session_timeout_ms(group_id)
         update.once_appended(lambda: self._context.timers.restart_session(group_id, member_id, timeout_ms))
@@ -107,10 +109,15 @@ class ConsumerHeartbeats:
         return update.replace_static_member(former, member_id)
 
     def _advance(
-        self, update: GroupUpdate, member: ConsumerMember, updated: ConsumerMember, owned: OwnedByClient
+        self,
+        update: GroupUpdate,
+        requester: Requester,
+        member: ConsumerMember,
+        updated: ConsumerMember,
+        owned: OwnedByClient,
     ) -> ConsumerMember:
         names_changed = update.update_subscription(member, updated)
-        regex = update.update_regex(member, updated)
+        regex = update.update_regex(requester, member, updated)
         bump = names_changed or regex is RegexUpdate.CHANGED_AND_RESOLVED
         update.update_metadata(member, updated, bump)
         target = update.update_target(member, updated)

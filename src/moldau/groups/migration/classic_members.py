@@ -77,7 +77,8 @@ class ClassicMembers:
         subscription = _subscription(request)
         updated = _updated(member, requester, request, subscription)
         changed = update.update_subscription(member, updated)
-        changed = update.update_regex(member, updated) is not RegexUpdate.UNCHANGED or changed
+        regex = update.update_regex(requester, member, updated)
+        changed = changed or regex is not RegexUpdate.UNCHANGED
         update.update_metadata(member, updated, changed)
         if downgrades:
             updated = self._downgrade(update, updated, changed, subscription)

@@ -35,6 +35,7 @@ DESCRIBE_GROUP_CONFIGS: Final = Permission(AclOperation.DESCRIBE_CONFIGS, Resour
 ALTER_GROUP_CONFIGS: Final = Permission(AclOperation.ALTER_CONFIGS, ResourceType.GROUP)
 
 CREATE_CLUSTER: Final = Permission(AclOperation.CREATE, ResourceType.CLUSTER)
+DELETE_CLUSTER: Final = Permission(AclOperation.DELETE, ResourceType.CLUSTER)
 ALTER_CLUSTER: Final = Permission(AclOperation.ALTER, ResourceType.CLUSTER)
 DESCRIBE_CLUSTER: Final = Permission(AclOperation.DESCRIBE, ResourceType.CLUSTER)
 CLUSTER_ACTION: Final = Permission(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER)

@@ -8,6 +8,7 @@ handler names the same decision. `ControllerCalls` finds the active controller a
   back until this node has applied the change (`read_your_writes`).
 - A request of this node itself is sent without an Envelope, on a connection per purpose.
 - A request that arrives on a controller listener is decided here or answered with NOT_CONTROLLER.
+- A client's request is authorised by the node that decides it (`authorization.py`).
 
 An error about the whole request is a `KafkaError`, wherever it was decided.
 """
@@ -22,6 +23,7 @@ from moldau.controller.controller import Decide
 from moldau.protocol.messages.controller_registration import ControllerRegistrationResponse
 from moldau.protocol.messages.envelope import EnvelopeResponse
 from moldau.protocol.schema import Message
+from moldau.server.controller.authorization import Authorize
 from moldau.server.controller.calls import FORWARDING, HEARTBEAT, ControllerCalls
 from moldau.server.controller.envelopes import request_version, unwrap_response, wrap_request
 from moldau.server.controller.local import LocalController
@@ -56,36 +58,60 @@ class ControllerChannel:
         self._mutations = mutations
         self._heartbeat_timeout_ms = heartbeat_timeout_ms
 
-    async def decide(self, context: RequestContext | None, request: Q, decide: Decide[Q, R]) -> R:
+    async def decide(
+        self,
+        context: RequestContext | None,
+        request: Q,
+        decide: Decide[Q, R],
+        authorize: Authorize[Q, R] | None = None,
+    ) -> R:
         """Have the active controller decide a client's request, or one of this node if `context` is None.
 
         Returns once the change is committed and applied on this node.
         """
-        response = await self.read(context, request, decide)
+        response = await self.read(context, request, decide, authorize)
         await self._publisher.caught_up()
         is_visible = visible(request, cast(Message, response))
         if is_visible is not None:
             await self._publisher.until(is_visible, _VISIBLE_SECONDS)
         return response
 
-    async def read(self, context: RequestContext | None, request: Q, decide: Decide[Q, R]) -> R:
+    async def read(
+        self,
+        context: RequestContext | None,
+        request: Q,
+        decide: Decide[Q, R],
+        authorize: Authorize[Q, R] | None = None,
+    ) -> R:
         """The same for a request that changes nothing."""
         version = request_version(context, request)
 
         async def answer_here() -> R:
-            mutations = self._mutations.begin(context, request, version)
-            if mutations is None:
-                return await self._local.decide(version, request, decide)
-            response: Any = await self._local.decide(version, request, decide, mutations.charge)
-            response.throttle_time_ms = self._mutations.throttle_ms(mutations)
-            return cast(R, response)
+            if context is None or authorize is None:
+                return await self._decide_here(context, version, request, decide)
+            authorized = authorize(context, request)
+            response = await self._decide_here(context, version, authorized.request, decide)
+            return authorized.complete(response)
 
         return await self.forward(context, request, answer_here)
+
+    async def _decide_here(
+        self, context: RequestContext | None, version: int, request: Q, decide: Decide[Q, R]
+    ) -> R:
+        mutations = self._mutations.begin(context, request, version)
+        if mutations is None:
+            return await self._local.decide(version, request, decide)
+        response: Any = await self._local.decide(version, request, decide, mutations.charge)
+        response.throttle_time_ms = self._mutations.throttle_ms(mutations)
+        return cast(R, response)
 
     async def forward(
         self, context: RequestContext | None, request: Message, answer_here: Callable[[], Awaitable[R]]
     ) -> R:
-        """Have the active controller answer; `answer_here` does so if this node is the active controller."""
+        """Have the active controller answer; `answer_here` does so if this node is the active controller.
+
+        `answer_here` authorises the request of a client first.
+        """
         if context is not None and context.listener.role == CONTROLLER:
             return await answer_here()
         if context is None:

@@ -6,9 +6,11 @@ the background; it reports its result to the shard that requested the effect as 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from moldau.base.errors import KafkaError
@@ -26,6 +28,9 @@ from moldau.statemachine.effects import (
 )
 
 logger = logging.getLogger(__name__)
+
+#: The number of topics that are authorised before other tasks run.
+_CHECKS_PER_SLICE = 500
 
 
 class EffectExecutors:
@@ -65,6 +70,8 @@ class RegexResolution:
 
     async def _resolve(self, effect: ResolveRegexes) -> None:
         resolved = await self._pool.run(resolve_regexes, effect)
+        if effect.may_describe is not None:
+            resolved = await _without_hidden(resolved, effect.may_describe)
         try:
             await self._store(effect.group_id, resolved)
         except KafkaError as error:
@@ -78,6 +85,18 @@ class RegexResolution:
 
     async def close(self) -> None:
         await self._tasks.close()
+
+
+async def _without_hidden(
+    resolved: Mapping[str, ResolvedRegex], may_describe: Callable[[str], bool]
+) -> dict[str, ResolvedRegex]:
+    """Leave out the topics that a member may not describe."""
+    names = sorted({topic for regex in resolved.values() for topic in regex.topics})
+    visible: set[str] = set()
+    for start in range(0, len(names), _CHECKS_PER_SLICE):
+        visible.update(filter(may_describe, names[start : start + _CHECKS_PER_SLICE]))
+        await asyncio.sleep(0)
+    return {regex: replace(found, topics=found.topics & visible) for regex, found in resolved.items()}
 
 
 class ShareStateInitialization:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from moldau.base.errors import ErrorCode, KafkaError
@@ -12,6 +13,7 @@ from moldau.groups.context import Requester
 from moldau.groups.group import CONSUMER
 from moldau.metadata.features import GROUP_VERSION
 from moldau.metadata.image import MetadataImage
+from moldau.security.acl.permissions import DESCRIBE_TOPIC
 from moldau.server.dispatch.context import RequestContext
 
 
@@ -30,7 +32,11 @@ def check_consumer_protocol(config: BrokerConfig, image: MetadataImage) -> None:
 
 
 def requester(context: RequestContext) -> Requester:
-    return Requester(context.api_version, context.client_id or "", "/" + _java_host(context.client_host))
+    may_describe = None
+    if context.listener.authorizer is not None:
+        may_describe = partial(context.allows, DESCRIBE_TOPIC, log_denied=False)
+    host = "/" + _java_host(context.client_host)
+    return Requester(context.api_version, context.client_id or "", host, may_describe)
 
 
 def _java_host(host: str) -> str:

@@ -7,6 +7,7 @@ The coordinator is this node or another broker. Used by AddPartitionsToTxn and b
 from __future__ import annotations
 
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
@@ -63,20 +64,16 @@ class TransactionPartitions:
         client_version: int,
         *,
         verify_only: bool = False,
+        denied: AbstractSet[str] = frozenset(),
     ) -> PartitionErrors:
         """Add or verify partitions as the coordinator, all or none.
 
-        If one does not exist, the others get OPERATION_NOT_ATTEMPTED.
+        If one does not exist, or its topic is one of `denied`, the others get OPERATION_NOT_ATTEMPTED.
         """
         wanted = frozenset(partitions)
-        missing = {each for each in wanted if not _exists(self._metadata.image, each)}
-        if missing:
-            return {
-                each: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                if each in missing
-                else ErrorCode.OPERATION_NOT_ATTEMPTED
-                for each in wanted
-            }
+        refused = self._refused(wanted, denied)
+        if refused:
+            return dict.fromkeys(wanted, ErrorCode.OPERATION_NOT_ATTEMPTED) | refused
         try:
             if not transactional_id:
                 raise KafkaError(ErrorCode.INVALID_REQUEST)
@@ -92,6 +89,15 @@ class TransactionPartitions:
         except KafkaError as error:
             return dict.fromkeys(wanted, error.code)
         return dict.fromkeys(wanted, ErrorCode.NONE)
+
+    def _refused(self, wanted: Iterable[TopicPartition], denied: AbstractSet[str]) -> PartitionErrors:
+        refused: PartitionErrors = {}
+        for each in wanted:
+            if each.topic in denied:
+                refused[each] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            elif not _exists(self._metadata.image, each):
+                refused[each] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return refused
 
 
 def error_for_version(code: ErrorCode, version: int, producer_fenced_since: int) -> ErrorCode:

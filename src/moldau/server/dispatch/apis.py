@@ -129,7 +129,9 @@ _BROKER_APIS: dict[ApiKey, Callable[[Broker], Handler]] = {
         api_versions.handle, broker.services.metadata, broker.services.quorum
     ),
     ApiKey.CREATE_TOPICS: lambda broker: partial(create_topics.handle, broker.services.controller),
-    ApiKey.DELETE_TOPICS: lambda broker: partial(delete_topics.handle, broker.services.controller),
+    ApiKey.DELETE_TOPICS: lambda broker: partial(
+        delete_topics.handle, broker.services.controller, broker.services.metadata
+    ),
     ApiKey.DELETE_RECORDS: lambda broker: partial(delete_records.handle, broker.replicas),
     ApiKey.INIT_PRODUCER_ID: lambda broker: partial(
         init_producer_id.handle,
@@ -294,7 +296,7 @@ _CONTROLLER_APIS: dict[ApiKey, Callable[[NodeServices], Handler]] = {
     ApiKey.SASL_AUTHENTICATE: lambda node: sasl_authenticate.handle,
     ApiKey.API_VERSIONS: lambda node: partial(api_versions.handle, node.metadata, node.quorum),
     ApiKey.CREATE_TOPICS: lambda node: partial(create_topics.handle, node.controller),
-    ApiKey.DELETE_TOPICS: lambda node: partial(delete_topics.handle, node.controller),
+    ApiKey.DELETE_TOPICS: lambda node: partial(delete_topics.handle, node.controller, node.metadata),
     ApiKey.DESCRIBE_ACLS: lambda node: partial(describe_acls.handle, node.metadata),
     ApiKey.CREATE_ACLS: lambda node: partial(create_acls.handle, node.controller),
     ApiKey.DELETE_ACLS: lambda node: partial(delete_acls.handle, node.controller),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from moldau.base.errors import KafkaError
 from moldau.network.connection import Connection
@@ -16,6 +17,14 @@ from moldau.security.acl.enums import SUPPORTED_OPERATIONS, AclOperation, Resour
 from moldau.security.acl.permissions import CLUSTER_NAME, DENIED, Permission
 from moldau.security.principal import KafkaPrincipal
 from moldau.server.settings import BROKER
+
+#: The authorized operations of a client that did not request them (KIP-430).
+NOT_REQUESTED: Final = -(2**31)
+_ALL_OPERATIONS: Final = {
+    resource_type: sum(1 << operation for operation in operations)
+    for resource_type, operations in SUPPORTED_OPERATIONS.items()
+}
+_NONE: Final[frozenset[str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +94,14 @@ class RequestContext(NamedTuple):
         if not self.allows(permission, name):
             raise KafkaError(DENIED[permission.resource_type])
 
+    def unauthorized(
+        self, permission: Permission, names: Iterable[str], *, log_denied: bool = True
+    ) -> AbstractSet[str]:
+        """Return the resources, by name, for which the client does not have the permission."""
+        if self.listener.authorizer is None:
+            return _NONE
+        return {name for name in set(names) if not self.allows(permission, name, log_denied=log_denied)}
+
     def allows_any(self, operation: AclOperation, resource_type: ResourceType) -> bool:
         """Return whether the client may do this to at least one resource of the type."""
         authorizer = self.listener.authorizer
@@ -94,6 +111,8 @@ class RequestContext(NamedTuple):
 
     def authorized_operations(self, resource_type: ResourceType, name: str = CLUSTER_NAME) -> int:
         """Return the operations that the client may perform, as a bit field (KIP-430)."""
+        if self.listener.authorizer is None:
+            return _ALL_OPERATIONS[resource_type]
         return sum(
             1 << operation
             for operation in SUPPORTED_OPERATIONS[resource_type]

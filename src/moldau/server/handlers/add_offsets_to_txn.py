@@ -7,6 +7,8 @@
 
 The partition of `__consumer_offsets` that stores the offsets of the group is added. Clients that use
 TxnOffsetCommit 5 do not send this request.
+
+Requires WRITE on TRANSACTIONAL_ID and READ on GROUP.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import CONSUMER_OFFSETS_TOPIC, TopicPartition
 from moldau.groups.shard import GroupShard
 from moldau.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from moldau.security.acl.permissions import READ_GROUP, WRITE_TRANSACTIONAL_ID
 from moldau.server.coordinators.coordinator import Coordinator
 from moldau.server.coordinators.internal_topics import InternalTopics
 from moldau.server.coordinators.transaction_coordinator import TransactionCoordinator
@@ -35,6 +38,8 @@ async def handle(
     request: AddOffsetsToTxnRequest,
 ) -> AddOffsetsToTxnResponse:
     try:
+        context.require(WRITE_TRANSACTIONAL_ID, request.transactional_id)
+        context.require(READ_GROUP, request.group_id)
         await _add(groups, transactions, internal_topics, metadata, request)
         code = ErrorCode.NONE
     except KafkaError as error:

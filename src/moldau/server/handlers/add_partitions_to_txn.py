@@ -5,13 +5,18 @@
 - 3: flexible
 - 4: sent by brokers, for several transactions, optionally only to verify (KIP-890)
 - 5: TRANSACTION_ABORTABLE (KIP-890)
+
+Requires WRITE on TRANSACTIONAL_ID, and WRITE on TOPIC for each topic: if one lacks it, its partitions get
+TOPIC_AUTHORIZATION_FAILED and the others OPERATION_NOT_ATTEMPTED. From version 4: CLUSTER_ACTION on CLUSTER.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Set as AbstractSet
 
-from moldau.base.ids import TopicPartition
+from moldau.base.errors import ErrorCode
+from moldau.base.ids import INTERNAL_TOPICS, TopicPartition
 from moldau.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
@@ -20,6 +25,7 @@ from moldau.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
+from moldau.security.acl.permissions import CLUSTER_ACTION, WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
 from moldau.server.coordinators.add_partitions_channel import PartitionErrors
 from moldau.server.coordinators.transaction_partitions import (
     TRANSACTION_V2,
@@ -38,6 +44,7 @@ async def handle(
 ) -> AddPartitionsToTxnResponse:
     version = context.api_version
     if version >= _BATCHED_SINCE:
+        context.require(CLUSTER_ACTION)
         asked = (_add(transaction_partitions, each, TRANSACTION_V2, version) for each in request.transactions)
         return AddPartitionsToTxnResponse(results_by_transaction=list(await asyncio.gather(*asked)))
     transaction = AddPartitionsToTxnTransaction(
@@ -46,7 +53,12 @@ async def handle(
         producer_epoch=request.v3_and_below_producer_epoch,
         topics=request.v3_and_below_topics,
     )
-    result = await _add(transaction_partitions, transaction, 0, version)
+    if not context.allows(WRITE_TRANSACTIONAL_ID, transaction.transactional_id):
+        errors = dict.fromkeys(_partitions(transaction), ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_results(errors, version))
+    names = {topic.name for topic in transaction.topics}
+    denied = context.unauthorized(WRITE_TOPIC, names - INTERNAL_TOPICS) | (names & INTERNAL_TOPICS)
+    result = await _add(transaction_partitions, transaction, 0, version, denied)
     return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=result.topic_results)
 
 
@@ -55,17 +67,23 @@ async def _add(
     asked: AddPartitionsToTxnTransaction,
     client_version: int,
     version: int,
+    denied: AbstractSet[str] = frozenset(),
 ) -> AddPartitionsToTxnResult:
     errors = await transaction_partitions.add(
         asked.transactional_id,
         Producer(asked.producer_id, asked.producer_epoch),
-        (TopicPartition(topic.name, index) for topic in asked.topics for index in topic.partitions),
+        _partitions(asked),
         client_version,
         verify_only=asked.verify_only,
+        denied=denied,
     )
     return AddPartitionsToTxnResult(
         transactional_id=asked.transactional_id, topic_results=_results(errors, version)
     )
+
+
+def _partitions(asked: AddPartitionsToTxnTransaction) -> list[TopicPartition]:
+    return [TopicPartition(topic.name, index) for topic in asked.topics for index in topic.partitions]
 
 
 def _results(errors: PartitionErrors, version: int) -> list[AddPartitionsToTxnTopicResult]:

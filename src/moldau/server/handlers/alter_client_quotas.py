@@ -3,6 +3,8 @@
 - 1: flexible
 
 Quotas are stored and described, but not enforced.
+
+Requires ALTER_CONFIGS on CLUSTER.
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ from collections.abc import Awaitable
 
 from moldau.controller.configs.quotas import alter_client_quotas
 from moldau.protocol.messages.alter_client_quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
+from moldau.security.acl.permissions import ALTER_CLUSTER_CONFIGS
+from moldau.server.controller.authorization import requires
 from moldau.server.controller.channel import ControllerChannel
 from moldau.server.dispatch.context import RequestContext
 
@@ -18,4 +22,4 @@ from moldau.server.dispatch.context import RequestContext
 def handle(
     controller: ControllerChannel, context: RequestContext, request: AlterClientQuotasRequest
 ) -> Awaitable[AlterClientQuotasResponse]:
-    return controller.decide(context, request, alter_client_quotas)
+    return controller.decide(context, request, alter_client_quotas, requires(ALTER_CLUSTER_CONFIGS))

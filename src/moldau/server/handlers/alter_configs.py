@@ -4,10 +4,13 @@
 - 2: flexible
 
 Deprecated in favour of IncrementalAlterConfigs (KIP-339).
+
+Requires ALTER_CONFIGS on TOPIC, on GROUP, or on CLUSTER for brokers and client metrics, for each resource.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
@@ -17,13 +20,29 @@ from moldau.controller.configs.checks import check_node_name
 from moldau.metadata.image import ResourceType
 from moldau.protocol.messages.alter_configs import (
     AlterConfigsRequest,
+    AlterConfigsResource,
     AlterConfigsResourceResponse,
     AlterConfigsResponse,
 )
+from moldau.security.acl.permissions import (
+    ALTER_CLUSTER_CONFIGS,
+    ALTER_GROUP_CONFIGS,
+    ALTER_TOPIC_CONFIGS,
+    CLUSTER_NAME,
+    DENIED,
+    Permission,
+)
+from moldau.server.controller.authorization import Authorized, unchanged
 from moldau.server.controller.channel import ControllerChannel
 from moldau.server.dispatch.context import RequestContext
 from moldau.server.settings import BROKER
 
+_PERMISSIONS: dict[int, Permission] = {
+    ResourceType.TOPIC: ALTER_TOPIC_CONFIGS,
+    ResourceType.GROUP: ALTER_GROUP_CONFIGS,
+    ResourceType.BROKER: ALTER_CLUSTER_CONFIGS,
+    ResourceType.CLIENT_METRICS: ALTER_CLUSTER_CONFIGS,
+}
 _WRONG_BROKER = "Unexpected broker id, expected {}, but received {}"
 
 
@@ -33,17 +52,32 @@ async def handle(
     request.resources, refused = split_by_broker(node_id, context, request.resources)
     response = AlterConfigsResponse()
     if request.resources:
-        response = await controller.decide(context, request, alter_configs)
-    response.responses += [
-        AlterConfigsResourceResponse(
-            resource_type=each.resource_type,
-            resource_name=each.resource_name,
-            error_code=error.code,
-            error_message=error.message,
-        )
-        for each, error in refused
-    ]
+        response = await controller.decide(context, request, alter_configs, _authorize)
+    response.responses = [*response.responses, *(_refused(*each) for each in refused)]
     return response
+
+
+def _authorize(
+    context: RequestContext, request: AlterConfigsRequest
+) -> Authorized[AlterConfigsRequest, AlterConfigsResponse]:
+    accepted, refused = split_by_permission(context, request.resources)
+    if not refused:
+        return Authorized(request, unchanged)
+
+    def complete(response: AlterConfigsResponse) -> AlterConfigsResponse:
+        response.responses = [*response.responses, *(_refused(*each) for each in refused)]
+        return response
+
+    return Authorized(AlterConfigsRequest(resources=accepted, validate_only=request.validate_only), complete)
+
+
+def _refused(resource: AlterConfigsResource, error: KafkaError) -> AlterConfigsResourceResponse:
+    return AlterConfigsResourceResponse(
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        error_code=error.code,
+        error_message=error.message,
+    )
 
 
 class _Resource(Protocol):
@@ -71,4 +105,27 @@ def split_by_broker(
             accepted.append(resource)
         except KafkaError as error:
             refused.append((resource, error))
+    return accepted, refused
+
+
+def split_by_permission(
+    context: RequestContext, resources: Sequence[R]
+) -> tuple[list[R], list[tuple[R, KafkaError]]]:
+    """Split off the resources whose configs the client may not change.
+
+    Unknown resource types and duplicates are refused by the decision.
+    """
+    if context.listener.authorizer is None:
+        return list(resources), []
+    times = Counter((each.resource_type, each.resource_name) for each in resources)
+    accepted, refused = [], []
+    for resource in resources:
+        permission = _PERMISSIONS.get(resource.resource_type)
+        is_cluster = permission is ALTER_CLUSTER_CONFIGS
+        name = CLUSTER_NAME if is_cluster else resource.resource_name
+        once = times[resource.resource_type, resource.resource_name] == 1
+        if permission is None or not once or context.allows(permission, name):
+            accepted.append(resource)
+        else:
+            refused.append((resource, KafkaError(DENIED[permission.resource_type])))
     return accepted, refused

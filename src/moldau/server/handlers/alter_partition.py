@@ -2,6 +2,8 @@
 
 - 2: topic ids; INELIGIBLE_REPLICA (KIP-841)
 - 3: broker epochs of the ISR (KIP-903)
+
+Requires CLUSTER_ACTION on CLUSTER.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from collections.abc import Awaitable
 
 from moldau.controller.partitions.isr import alter_partition
 from moldau.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from moldau.security.acl.permissions import CLUSTER_ACTION
 from moldau.server.controller.local import LocalController
 from moldau.server.dispatch.context import RequestContext
 
@@ -17,4 +20,5 @@ from moldau.server.dispatch.context import RequestContext
 def handle(
     local_controller: LocalController, context: RequestContext, request: AlterPartitionRequest
 ) -> Awaitable[AlterPartitionResponse]:
+    context.require(CLUSTER_ACTION)
     return local_controller.decide(context.api_version, request, alter_partition)

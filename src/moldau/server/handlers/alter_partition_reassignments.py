@@ -3,6 +3,8 @@
 - 1: the replication factor may be required to stay the same (KIP-860)
 
 Decided by the controller.
+
+Requires ALTER on CLUSTER.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ from moldau.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
 )
+from moldau.security.acl.permissions import ALTER_CLUSTER
+from moldau.server.controller.authorization import requires
 from moldau.server.controller.channel import ControllerChannel
 from moldau.server.dispatch.context import RequestContext
 
@@ -21,4 +25,4 @@ from moldau.server.dispatch.context import RequestContext
 def handle(
     controller: ControllerChannel, context: RequestContext, request: AlterPartitionReassignmentsRequest
 ) -> Awaitable[AlterPartitionReassignmentsResponse]:
-    return controller.decide(context, request, alter_partition_reassignments)
+    return controller.decide(context, request, alter_partition_reassignments, requires(ALTER_CLUSTER))

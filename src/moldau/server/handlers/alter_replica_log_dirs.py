@@ -2,6 +2,8 @@
 
 - 1: on quota violation the broker responds before throttling (KIP-219)
 - 2: flexible
+
+Requires ALTER on CLUSTER; without it every partition gets CLUSTER_AUTHORIZATION_FAILED.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from moldau.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopicResult,
 )
+from moldau.security.acl.permissions import ALTER_CLUSTER
 from moldau.server.dispatch.context import RequestContext
 from moldau.storage.manager.manager import LogManager
 
@@ -23,15 +26,14 @@ from moldau.storage.manager.manager import LogManager
 async def handle(
     logs: LogManager, context: RequestContext, request: AlterReplicaLogDirsRequest
 ) -> AlterReplicaLogDirsResponse:
+    allowed = context.allows(ALTER_CLUSTER)
     results: defaultdict[str, list[AlterReplicaLogDirPartitionResult]] = defaultdict(list)
     for directory in request.dirs:
         for topic in directory.topics:
             for index in topic.partitions:
-                code = ErrorCode.NONE
-                try:
-                    await logs.moves.begin(TopicPartition(topic.name, index), directory.path)
-                except KafkaError as error:
-                    code = error.code
+                code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+                if allowed:
+                    code = await _begin(logs, TopicPartition(topic.name, index), directory.path)
                 results[topic.name].append(
                     AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code)
                 )
@@ -41,3 +43,11 @@ async def handle(
             for topic, partitions in results.items()
         ]
     )
+
+
+async def _begin(logs: LogManager, topic_partition: TopicPartition, path: str) -> ErrorCode:
+    try:
+        await logs.moves.begin(topic_partition, path)
+    except KafkaError as error:
+        return error.code
+    return ErrorCode.NONE

@@ -1,4 +1,7 @@
-"""AssignReplicasToDirs (key 73), version 0 (KIP-858): a broker reports the directories of its replicas."""
+"""AssignReplicasToDirs (key 73), version 0 (KIP-858): a broker reports the directories of its replicas.
+
+Requires CLUSTER_ACTION on CLUSTER.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from moldau.protocol.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
 )
+from moldau.security.acl.permissions import CLUSTER_ACTION
 from moldau.server.controller.local import LocalController
 from moldau.server.dispatch.context import RequestContext
 
@@ -16,4 +20,5 @@ from moldau.server.dispatch.context import RequestContext
 def handle(
     local_controller: LocalController, context: RequestContext, request: AssignReplicasToDirsRequest
 ) -> Awaitable[AssignReplicasToDirsResponse]:
+    context.require(CLUSTER_ACTION)
     return local_controller.decide(context.api_version, request, assign_replicas_to_dirs)

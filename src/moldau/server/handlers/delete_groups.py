@@ -2,6 +2,8 @@
 
 - 1: on quota violation the broker responds before throttling (KIP-219)
 - 2: flexible
+
+Requires DELETE on GROUP for each group; without it the group gets GROUP_AUTHORIZATION_FAILED.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from moldau.protocol.messages.delete_groups import (
     DeleteGroupsRequest,
     DeleteGroupsResponse,
 )
+from moldau.security.acl.permissions import DELETE_GROUP
 from moldau.server.coordinators.coordinator import Coordinator
 from moldau.server.dispatch.context import RequestContext
 from moldau.server.share.persister import Persister
@@ -25,13 +28,14 @@ async def handle(
     request: DeleteGroupsRequest,
 ) -> DeleteGroupsResponse:
     names = dict.fromkeys(request.groups_names)
-    return DeleteGroupsResponse(results=[await _delete(groups, persister, name) for name in names])
+    return DeleteGroupsResponse(results=[await _delete(groups, persister, context, name) for name in names])
 
 
 async def _delete(
-    groups: Coordinator[GroupShard], persister: Persister, group_id: str
+    groups: Coordinator[GroupShard], persister: Persister, context: RequestContext, group_id: str
 ) -> DeletableGroupResult:
     try:
+        context.require(DELETE_GROUP, group_id)
         await _delete_share_state(groups, persister, group_id)
         results = await groups.write(group_id, lambda shard: shard.delete_groups([group_id]))
         return results[0]

@@ -5,12 +5,15 @@
 
 Followers learn the new log start offset with their next fetch. The response waits for them, at most
 `timeout_ms`, and returns the smallest log start offset.
+
+Requires DELETE on TOPIC for each topic; the partitions of a topic without it get TOPIC_AUTHORIZATION_FAILED.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
+from collections.abc import Set as AbstractSet
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.protocol.messages.delete_records import (
@@ -22,6 +25,7 @@ from moldau.protocol.messages.delete_records import (
 )
 from moldau.replication.partition import Partition
 from moldau.replication.replica_manager import ReplicaManager
+from moldau.security.acl.permissions import DELETE_TOPIC
 from moldau.server.dispatch.context import RequestContext
 
 HIGH_WATERMARK = -1
@@ -30,7 +34,8 @@ HIGH_WATERMARK = -1
 def handle(
     replicas: ReplicaManager, context: RequestContext, request: DeleteRecordsRequest
 ) -> DeleteRecordsResponse | Awaitable[DeleteRecordsResponse]:
-    deletion = _Deletion(replicas)
+    denied = context.unauthorized(DELETE_TOPIC, (topic.name for topic in request.topics))
+    deletion = _Deletion(replicas, denied)
     response = DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(
@@ -46,13 +51,16 @@ def handle(
 class _Deletion:
     """One request; `waiting` are the partitions whose followers have not advanced yet."""
 
-    def __init__(self, replicas: ReplicaManager) -> None:
+    def __init__(self, replicas: ReplicaManager, denied: AbstractSet[str]) -> None:
         self._replicas = replicas
+        self._denied = denied
         self.waiting: list[tuple[Partition, int, DeleteRecordsPartitionResult]] = []
 
     def begin(self, topic: str, asked: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
         result = DeleteRecordsPartitionResult(partition_index=asked.partition_index, low_watermark=-1)
         try:
+            if topic in self._denied:
+                raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             partition = self._replicas.by_name(topic, asked.partition_index)
             log = partition.leader_log()
             if "delete" not in log.config.cleanup_policy:

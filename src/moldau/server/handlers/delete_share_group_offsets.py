@@ -1,14 +1,20 @@
-"""DeleteShareGroupOffsets (key 92), version 0 (KIP-932): deletes offsets of an empty share group."""
+"""DeleteShareGroupOffsets (key 92), version 0 (KIP-932): deletes offsets of an empty share group.
+
+Requires DELETE on GROUP, and READ on TOPIC for each topic; a topic without it gets
+TOPIC_AUTHORIZATION_FAILED.
+"""
 
 from __future__ import annotations
 
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.controller.errors import default_error
 from moldau.groups.shard import GroupShard
 from moldau.protocol.messages.delete_share_group_offsets import (
     DeleteShareGroupOffsetsRequest,
     DeleteShareGroupOffsetsResponse,
     DeleteShareGroupOffsetsResponseTopic,
 )
+from moldau.security.acl.permissions import DELETE_GROUP, READ_TOPIC
 from moldau.server.coordinators.coordinator import Coordinator
 from moldau.server.dispatch.context import RequestContext
 from moldau.server.publisher import MetadataPublisher
@@ -26,11 +32,31 @@ async def handle(
 ) -> DeleteShareGroupOffsetsResponse:
     try:
         share_configs.check_enabled()
+        context.require(DELETE_GROUP, request.group_id)
         if not request.group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-        return DeleteShareGroupOffsetsResponse(responses=await _delete(groups, persister, metadata, request))
+        denied = _take_denied(context, request)
+        deleted = await _delete(groups, persister, metadata, request)
+        return DeleteShareGroupOffsetsResponse(responses=[*denied, *deleted])
     except KafkaError as error:
         return DeleteShareGroupOffsetsResponse(error_code=error.code, error_message=str(error))
+
+
+def _take_denied(
+    context: RequestContext, request: DeleteShareGroupOffsetsRequest
+) -> list[DeleteShareGroupOffsetsResponseTopic]:
+    """Take the topics that the client may not read out of the request; return their responses."""
+    denied = context.unauthorized(READ_TOPIC, (topic.topic_name for topic in request.topics))
+    refused = [topic for topic in request.topics if topic.topic_name in denied]
+    request.topics = [topic for topic in request.topics if topic.topic_name not in denied]
+    return [
+        DeleteShareGroupOffsetsResponseTopic(
+            topic_name=topic.topic_name,
+            error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            error_message=default_error(ErrorCode.TOPIC_AUTHORIZATION_FAILED).message,
+        )
+        for topic in refused
+    ]
 
 
 async def _delete(

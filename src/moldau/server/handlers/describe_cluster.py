@@ -2,6 +2,9 @@
 
 - 1: endpoint type (KIP-919)
 - 2: fenced brokers (KIP-1073)
+
+Requires ALTER on CLUSTER on controller listeners, nothing on broker listeners. The authorized operations are
+0 without DESCRIBE on CLUSTER.
 """
 
 from __future__ import annotations
@@ -14,8 +17,9 @@ from moldau.protocol.messages.describe_cluster import (
     DescribeClusterResponse,
 )
 from moldau.quorum.metadata_quorum import MetadataQuorum
-from moldau.server.dispatch.authorized_operations import CLUSTER_OPERATIONS, NOT_REQUESTED
-from moldau.server.dispatch.context import RequestContext
+from moldau.security.acl.enums import ResourceType
+from moldau.security.acl.permissions import ALTER_CLUSTER, DESCRIBE_CLUSTER
+from moldau.server.dispatch.context import NOT_REQUESTED, RequestContext
 from moldau.server.handlers.metadata import controller_id
 from moldau.server.publisher import MetadataPublisher
 from moldau.server.settings import CONTROLLER
@@ -33,6 +37,8 @@ def handle(
     request: DescribeClusterRequest,
 ) -> DescribeClusterResponse:
     on_controller = context.listener.role == CONTROLLER
+    if on_controller:
+        context.require(ALTER_CLUSTER)
     if request.endpoint_type not in (BROKERS, CONTROLLERS):
         raise KafkaError(
             ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}"
@@ -57,10 +63,14 @@ def handle(
         cluster_id=identity.cluster_id,
         controller_id=controller,
         brokers=nodes,
-        cluster_authorized_operations=(
-            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_REQUESTED
-        ),
+        cluster_authorized_operations=_operations(context, request),
     )
+
+
+def _operations(context: RequestContext, request: DescribeClusterRequest) -> int:
+    if not request.include_cluster_authorized_operations:
+        return NOT_REQUESTED
+    return context.authorized_operations(ResourceType.CLUSTER) if context.allows(DESCRIBE_CLUSTER) else 0
 
 
 def _brokers(

@@ -4,6 +4,9 @@
 - 2: on quota violation the broker responds before throttling (KIP-219)
 - 3: type and documentation (KIP-569)
 - 4: flexible
+
+Requires DESCRIBE_CONFIGS on TOPIC, on GROUP, or on CLUSTER for brokers, loggers and client metrics, for each
+resource.
 """
 
 from __future__ import annotations
@@ -29,10 +32,24 @@ from moldau.protocol.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
+from moldau.security.acl.permissions import (
+    DESCRIBE_CLUSTER_CONFIGS,
+    DESCRIBE_GROUP_CONFIGS,
+    DESCRIBE_TOPIC_CONFIGS,
+    Permission,
+)
 from moldau.server.dispatch.context import RequestContext
 from moldau.server.log_levels import describe_loggers
 from moldau.server.publisher import MetadataPublisher
 from moldau.server.settings import NodeSettings
+
+_PERMISSIONS: dict[int, Permission] = {
+    ResourceType.TOPIC: DESCRIBE_TOPIC_CONFIGS,
+    ResourceType.GROUP: DESCRIBE_GROUP_CONFIGS,
+    ResourceType.BROKER: DESCRIBE_CLUSTER_CONFIGS,
+    ResourceType.BROKER_LOGGER: DESCRIBE_CLUSTER_CONFIGS,
+    ResourceType.CLIENT_METRICS: DESCRIBE_CLUSTER_CONFIGS,
+}
 
 
 def handle(
@@ -42,18 +59,20 @@ def handle(
     request: DescribeConfigsRequest,
 ) -> DescribeConfigsResponse:
     return DescribeConfigsResponse(
-        results=[_result(settings, metadata, request, resource) for resource in request.resources]
+        results=[_result(settings, metadata, context, request, resource) for resource in request.resources]
     )
 
 
 def _result(
     settings: NodeSettings,
     metadata: MetadataPublisher,
+    context: RequestContext,
     request: DescribeConfigsRequest,
     resource: DescribeConfigsResource,
 ) -> DescribeConfigsResult:
     result = DescribeConfigsResult(resource_type=resource.resource_type, resource_name=resource.resource_name)
     try:
+        _authorize(context, resource)
         entries = _describe(settings, metadata, resource)
     except KafkaError as error:
         result.error_code = error.code
@@ -63,6 +82,15 @@ def _result(
         _shaped(entry, request.include_synonyms, request.include_documentation) for entry in entries
     ]
     return result
+
+
+def _authorize(context: RequestContext, resource: DescribeConfigsResource) -> None:
+    """Raise an error without the permission; unknown resource types are refused later."""
+    permission = _PERMISSIONS.get(resource.resource_type)
+    if permission is DESCRIBE_CLUSTER_CONFIGS:
+        context.require(permission)
+    elif permission is not None:
+        context.require(permission, resource.resource_name)
 
 
 def _describe(

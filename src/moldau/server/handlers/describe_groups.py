@@ -6,6 +6,8 @@
 - 4: group instance ids (KIP-345)
 - 5: flexible
 - 6: error message; GROUP_ID_NOT_FOUND (KIP-1043)
+
+Requires DESCRIBE on GROUP for each group; without it the group gets GROUP_AUTHORIZATION_FAILED.
 """
 
 from __future__ import annotations
@@ -17,9 +19,10 @@ from moldau.protocol.messages.describe_groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
+from moldau.security.acl.enums import ResourceType
+from moldau.security.acl.permissions import DESCRIBE_GROUP
 from moldau.server.coordinators.coordinator import Coordinator
 from moldau.server.coordinators.group_requests import requester
-from moldau.server.dispatch.authorized_operations import GROUP_OPERATIONS
 from moldau.server.dispatch.context import RequestContext
 
 
@@ -29,7 +32,7 @@ async def handle(
     described = [await _describe(groups, context, group_id) for group_id in request.groups]
     for group in described:
         if request.include_authorized_operations and group.error_code == ErrorCode.NONE:
-            group.authorized_operations = GROUP_OPERATIONS
+            group.authorized_operations = context.authorized_operations(ResourceType.GROUP, group.group_id)
     return DescribeGroupsResponse(groups=described)
 
 
@@ -37,6 +40,7 @@ async def _describe(
     groups: Coordinator[GroupShard], context: RequestContext, group_id: str
 ) -> DescribedGroup:
     try:
+        context.require(DESCRIBE_GROUP, group_id)
         found = await groups.read(
             group_id, lambda shard: shard.describe_groups(requester(context), [group_id])
         )

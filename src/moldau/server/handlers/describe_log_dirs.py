@@ -5,6 +5,8 @@
 - 3: top-level error code (KIP-784)
 - 4: size and free space of the volume (KIP-827)
 - 5: cordoned directories (KIP-1066)
+
+Requires DESCRIBE on CLUSTER; versions 1 and 2 receive an empty list without it.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from moldau.protocol.messages.describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
+from moldau.security.acl.permissions import DESCRIBE_CLUSTER
 from moldau.server.dispatch.context import RequestContext
 from moldau.storage.directories.directory import LogDirectory
 from moldau.storage.disk.disk import Disk, storage_failure
@@ -30,6 +33,8 @@ from moldau.storage.manager.manager import LogManager
 async def handle(
     logs: LogManager, pool: Pool, disk: Disk, context: RequestContext, request: DescribeLogDirsRequest
 ) -> DescribeLogDirsResponse:
+    if not context.allows(DESCRIBE_CLUSTER):
+        return DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     wanted: set[tuple[str, int]] | None = None
     if request.topics is not None:
         wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}

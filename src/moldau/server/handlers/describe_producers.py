@@ -1,4 +1,7 @@
-"""DescribeProducers (key 61), version 0 (KIP-664): the active producers of partitions."""
+"""DescribeProducers (key 61), version 0 (KIP-664): the active producers of partitions.
+
+Requires READ on TOPIC for each topic; the partitions of a topic without it get TOPIC_AUTHORIZATION_FAILED.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from moldau.protocol.messages.describe_producers import (
     TopicResponse,
 )
 from moldau.replication.replica_manager import ReplicaManager
+from moldau.security.acl.permissions import READ_TOPIC
 from moldau.server.dispatch.context import RequestContext
 
 
@@ -22,18 +26,23 @@ def handle(
         topics=[
             TopicResponse(
                 name=topic.name,
-                partitions=[_partition(replicas, topic.name, index) for index in topic.partition_indexes],
+                partitions=[
+                    _partition(replicas, context, topic.name, index) for index in topic.partition_indexes
+                ],
             )
             for topic in request.topics
         ]
     )
 
 
-def _partition(replicas: ReplicaManager, topic: str, index: int) -> PartitionResponse:
+def _partition(
+    replicas: ReplicaManager, context: RequestContext, topic: str, index: int
+) -> PartitionResponse:
     try:
         problem = topic_name_problem(topic)
         if problem is not None:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+        context.require(READ_TOPIC, topic)
         log = replicas.by_name(topic, index).leader_log()
     except KafkaError as error:
         message = error.message or f"{topic}-{index}: {error.code.name}"

@@ -4,6 +4,8 @@
 - 2: error message, directory ids and endpoints (KIP-853)
 
 Forwarded to the active controller.
+
+Requires DESCRIBE on CLUSTER.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from moldau.protocol.messages.describe_quorum import ResponsePartitionData as Pa
 from moldau.protocol.messages.describe_quorum import ResponseTopicData as TopicData
 from moldau.quorum.metadata_quorum import MetadataQuorum
 from moldau.raft.types import QuorumView, ReplicaView
+from moldau.security.acl.permissions import DESCRIBE_CLUSTER
 from moldau.server.controller.channel import ControllerChannel
 from moldau.server.dispatch.context import RequestContext
 
@@ -38,6 +41,7 @@ def handle(
     request: DescribeQuorumRequest,
 ) -> Awaitable[DescribeQuorumResponse]:
     async def describe() -> DescribeQuorumResponse:
+        context.require(DESCRIBE_CLUSTER)
         return _describe(quorum, clock, context.api_version, request)
 
     return controller.forward(context, request, describe)

@@ -1,6 +1,9 @@
 """DescribeShareGroupOffsets (key 90), versions 0 to 1 (KIP-932): the start offsets of share groups.
 
 - 1: lag (KIP-1226)
+
+Requires DESCRIBE on GROUP for each group, and DESCRIBE on TOPIC: requested topics without it get
+TOPIC_AUTHORIZATION_FAILED, and a list of all topics leaves them out.
 """
 
 from __future__ import annotations
@@ -8,8 +11,9 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from moldau.base.errors import KafkaError
+from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicId
+from moldau.controller.errors import default_error
 from moldau.groups.shard import GroupShard
 from moldau.protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
@@ -19,6 +23,7 @@ from moldau.protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsResponsePartition,
     DescribeShareGroupOffsetsResponseTopic,
 )
+from moldau.security.acl.permissions import DESCRIBE_GROUP, DESCRIBE_TOPIC
 from moldau.server.coordinators.coordinator import Coordinator
 from moldau.server.dispatch.context import RequestContext
 from moldau.server.publisher import MetadataPublisher
@@ -47,21 +52,54 @@ async def handle(
     request: DescribeShareGroupOffsetsRequest,
 ) -> DescribeShareGroupOffsetsResponse:
     return DescribeShareGroupOffsetsResponse(
-        groups=[await _group(dependencies, each) for each in request.groups]
+        groups=[await _group(dependencies, context, each) for each in request.groups]
     )
 
 
 async def _group(
     dependencies: Dependencies,
+    context: RequestContext,
     asked: DescribeShareGroupOffsetsRequestGroup,
 ) -> DescribeShareGroupOffsetsResponseGroup:
     try:
         dependencies.share_configs.check_enabled()
-        return await _describe(dependencies, asked)
+        context.require(DESCRIBE_GROUP, asked.group_id)
+        denied = _take_denied(context, asked)
+        group = await _describe(dependencies, asked)
     except KafkaError as error:
         return DescribeShareGroupOffsetsResponseGroup(
             group_id=asked.group_id, error_code=error.code, error_message=error.message
         )
+    hidden = context.unauthorized(DESCRIBE_TOPIC, (topic.topic_name for topic in group.topics))
+    group.topics = [*(topic for topic in group.topics if topic.topic_name not in hidden), *denied]
+    return group
+
+
+def _take_denied(
+    context: RequestContext, asked: DescribeShareGroupOffsetsRequestGroup
+) -> list[DescribeShareGroupOffsetsResponseTopic]:
+    """Take the topics that the client may not describe out of the request; return their responses."""
+    denied = context.unauthorized(DESCRIBE_TOPIC, (topic.topic_name for topic in asked.topics or ()))
+    if not denied or asked.topics is None:
+        return []
+    refused = [topic for topic in asked.topics if topic.topic_name in denied]
+    asked.topics = [topic for topic in asked.topics if topic.topic_name not in denied]
+    return [
+        DescribeShareGroupOffsetsResponseTopic(
+            topic_name=topic.topic_name, partitions=[_denied(index) for index in topic.partitions]
+        )
+        for topic in refused
+    ]
+
+
+def _denied(index: int) -> DescribeShareGroupOffsetsResponsePartition:
+    return DescribeShareGroupOffsetsResponsePartition(
+        partition_index=index,
+        start_offset=UNKNOWN_START_OFFSET,
+        lag=_UNKNOWN_LAG,
+        error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        error_message=default_error(ErrorCode.TOPIC_AUTHORIZATION_FAILED).message,
+    )
 
 
 async def _describe(

@@ -1,4 +1,8 @@
-"""DescribeTopicPartitions (key 75), version 0 (KIP-966): topics with eligible leader replicas, in pages."""
+"""DescribeTopicPartitions (key 75), version 0 (KIP-966): topics with eligible leader replicas, in pages.
+
+Requires DESCRIBE on TOPIC: a requested topic without it gets TOPIC_AUTHORIZATION_FAILED whether it exists or
+not, and a list of all topics leaves it out.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,8 @@ from moldau.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
-from moldau.server.dispatch.authorized_operations import TOPIC_OPERATIONS
+from moldau.security.acl.enums import ResourceType
+from moldau.security.acl.permissions import DESCRIBE_TOPIC
 from moldau.server.dispatch.context import RequestContext
 from moldau.server.handlers.metadata import NO_LEADER, offline_replicas, partition_error
 from moldau.server.publisher import MetadataPublisher
@@ -28,7 +33,6 @@ def handle(
 ) -> DescribeTopicPartitionsResponse:
     image = metadata.image
     names = sorted({topic.name for topic in request.topics}) or sorted(image.topics.by_name)
-    first_partition = 0
     cursor = request.cursor
     if cursor is not None:
         if cursor.partition_index < 0 or (request.topics and cursor.topic_name not in names):
@@ -36,8 +40,11 @@ def handle(
                 topics=[_failed(topic.name, ErrorCode.INVALID_REQUEST) for topic in request.topics]
             )
         names = [name for name in names if name >= cursor.topic_name]
-        if names and names[0] == cursor.topic_name:
-            first_partition = cursor.partition_index
+    denied = context.unauthorized(DESCRIBE_TOPIC, names)
+    refused = [name for name in names if name in denied] if request.topics else []
+    names = [name for name in names if name not in denied]
+    at_cursor = cursor is not None and names[:1] == [cursor.topic_name]
+    first_partition = cursor.partition_index if cursor is not None and at_cursor else 0
     limit = settings.config["max.request.partition.size.limit"]
     left = max(1, min(request.response_partition_limit, limit))
     response = DescribeTopicPartitionsResponse()
@@ -56,6 +63,14 @@ def handle(
             response.next_cursor = Cursor(topic_name=name, partition_index=page.stop)
             break
         first_partition = 0
+    for topic_response in response.topics:
+        topic_response.topic_authorized_operations = context.authorized_operations(
+            ResourceType.TOPIC, topic_response.name or ""
+        )
+    response.topics += [
+        DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
+        for name in refused
+    ]
     return response
 
 
@@ -63,9 +78,7 @@ def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if topic_name_problem(name) is not None:
         code = ErrorCode.INVALID_TOPIC_EXCEPTION
-    failed = _failed(name, code)
-    failed.topic_authorized_operations = TOPIC_OPERATIONS
-    return failed
+    return _failed(name, code)
 
 
 def _failed(name: str, code: ErrorCode) -> DescribeTopicPartitionsResponseTopic:
@@ -80,7 +93,6 @@ def _topic(image: MetadataImage, topic: TopicImage, page: range) -> DescribeTopi
         topic_id=topic.id,
         is_internal=topic.name in INTERNAL_TOPICS,
         partitions=[_partition(image, index, topic.partitions[index]) for index in page],
-        topic_authorized_operations=TOPIC_OPERATIONS,
     )
 
 

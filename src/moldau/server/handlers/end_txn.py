@@ -7,12 +7,15 @@
 - 5: the producer id and epoch of the next transaction (KIP-890)
 
 The response is sent when the decision is committed; the markers are written after it.
+
+Requires WRITE on TRANSACTIONAL_ID.
 """
 
 from __future__ import annotations
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+from moldau.security.acl.permissions import WRITE_TRANSACTIONAL_ID
 from moldau.server.coordinators.transaction_coordinator import TransactionCoordinator
 from moldau.server.coordinators.transaction_partitions import TRANSACTION_V2, error_for_version
 from moldau.server.dispatch.context import RequestContext
@@ -36,6 +39,7 @@ async def handle(
         TRANSACTION_V2 if version >= _TRANSACTION_V2_SINCE else 0,
     )
     try:
+        context.require(WRITE_TRANSACTIONAL_ID, request.transactional_id)
         if not asked.transactional_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
         answer = await transactions.decide(asked.transactional_id, lambda shard: shard.end_transaction(asked))

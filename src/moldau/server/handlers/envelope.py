@@ -3,6 +3,9 @@
 The request inside is handled like any other of this listener, with the principal and the address of the
 client. An inactive controller answers NOT_CONTROLLER in the envelope itself, so that the broker looks for
 the active one.
+
+Requires CLUSTER_ACTION on CLUSTER of the broker that forwards; the request inside requires the permissions of
+its API.
 """
 
 from __future__ import annotations
@@ -11,12 +14,14 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.network.connection import CloseConnection
 from moldau.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from moldau.protocol.schema import Message
+from moldau.security.acl.permissions import CLUSTER_ACTION
 from moldau.server.controller.envelopes import decode_forwarded, unwrap_request, wrap_response
 from moldau.server.dispatch.context import Pending, RequestContext, ServedApi
 from moldau.server.dispatch.dispatcher import failure
 
 
 async def handle(context: RequestContext, request: EnvelopeRequest) -> EnvelopeResponse:
+    context.require(CLUSTER_ACTION)
     forwarded, header, body = unwrap_request(context, request)
     served = context.listener.apis.get(header.api_key)
     if served is None or not served.serves(header.api_version):

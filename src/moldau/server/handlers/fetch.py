@@ -27,17 +27,24 @@ The fetch offset of a follower tells the leader its position, which is recorded 
 follower that sends its next request while this one waits has new partitions to fetch and is answered at once.
 
 A consumer over its quota receives an empty response, which is not counted, and is throttled (KIP-219).
+
+Requires READ on TOPIC for each topic; the partitions of a topic without it get TOPIC_AUTHORIZATION_FAILED. An
+unknown topic id is UNKNOWN_TOPIC_ID for every client. Followers require CLUSTER_ACTION on CLUSTER, else all
+partitions get TOPIC_AUTHORIZATION_FAILED.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.ids import TopicId
 from moldau.base.pool import Pool
+from moldau.metadata.image import TopicImage
 from moldau.network.listener import ConnectionLimits
 from moldau.protocol.messages.fetch import (
     AbortedTransaction,
@@ -56,6 +63,7 @@ from moldau.replication.partition import Partition
 from moldau.replication.progress import Observers
 from moldau.replication.remote_replica import RemoteReplica
 from moldau.replication.replica_manager import ReplicaManager
+from moldau.security.acl.permissions import CLUSTER_ACTION, READ_TOPIC
 from moldau.server.brokers.current_leaders import CurrentLeaders
 from moldau.server.dispatch.context import RequestContext
 from moldau.server.partitions.fetch_quota import FetchQuota
@@ -83,6 +91,7 @@ _UNKNOWN = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TO
 MAX_RESPONSE = 16 * 1024 * 1024
 MAX_RESPONSE_WHILE_UNSENT = 256 * 1024
 MAX_UNSENT = 64 * 1024 * 1024
+_NONE: frozenset[SessionKey] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +110,11 @@ def handle(
     dependencies: Dependencies, context: RequestContext, request: FetchRequest
 ) -> FetchResponse | Awaitable[FetchResponse]:
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
-        return _refused(request, context.api_version, ErrorCode.INVALID_REQUEST)
+        return refused(request, context.api_version, ErrorCode.INVALID_REQUEST)
     session = dependencies.sessions.resolve(request, context.api_version >= _TOPIC_IDS_SINCE)
     fetch = _Fetch(dependencies, context, request, session)
+    if context.listener.authorizer is not None:
+        fetch.authorize()
     if not fetch.attempt():
         return fetch.read_cold()
     if fetch.satisfied():
@@ -111,7 +122,7 @@ def handle(
     return fetch.wait()
 
 
-def _refused(request: FetchRequest, version: int, code: ErrorCode) -> FetchResponse:
+def refused(request: FetchRequest, version: int, code: ErrorCode) -> FetchResponse:
     """Return an error for the whole request; before topic ids every partition repeats it."""
     response = FetchResponse(error_code=code)
     if version < _TOPIC_IDS_SINCE:
@@ -180,10 +191,24 @@ class _Fetch:
         self.responses: dict[SessionKey, PartitionData] = {}
         self.size = 0
         self.urgent = False
+        #: The partitions that the client may not read.
+        self._denied: AbstractSet[SessionKey] = _NONE
         self._partitions: list[Partition] = []
         #: The readable end of each log when it was read.
         self._seen: list[tuple[Log, tuple[int, ...]]] = []
         self._deadline = asyncio.get_running_loop().time() + request.max_wait_ms / 1000
+
+    def authorize(self) -> None:
+        """Find the partitions that the client may not read."""
+        if self.follower is not None:
+            if not self.context.allows(CLUSTER_ACTION):
+                self._denied = frozenset(self.session.partitions)
+            return
+        topics = self.metadata.image.topics.by_id
+        names = {key: _topic_name(topics, key) for key in self.session.partitions}
+        denied = self.context.unauthorized(READ_TOPIC, (name for name in names.values() if name is not None))
+        if denied:
+            self._denied = {key for key, name in names.items() if name in denied}
 
     # Reading.
 
@@ -241,7 +266,9 @@ class _Fetch:
         return True
 
     def _is_idle(self, known: SessionPartition) -> bool:
-        idle = None if self.follower is None or known.idle is None else self.follower.idle_partition(known)
+        if self.follower is None or known.idle is None or self._denied:
+            return False
+        idle = self.follower.idle_partition(known)
         if idle is None:
             return False
         self._partitions.append(idle.partition)
@@ -249,6 +276,8 @@ class _Fetch:
         return True
 
     def _find(self, key: SessionKey) -> Partition:
+        if self._denied and key in self._denied:
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         name, topic_id, index = key
         if self.version >= _TOPIC_IDS_SINCE:
             return self.replicas.by_id(topic_id, index)
@@ -440,6 +469,15 @@ class _Fetch:
         if leaders is not None and self.follower is None:
             response.node_endpoints = [NodeEndpoint(**each) for each in leaders.endpoints]
         return response
+
+
+def _topic_name(topics: Mapping[TopicId, TopicImage], key: SessionKey) -> str | None:
+    """Return the name of a partition's topic; None if its id is unknown."""
+    name, topic_id, _ = key
+    if name:
+        return name
+    topic = topics.get(topic_id)
+    return None if topic is None else topic.name
 
 
 def _is_from_follower(request: FetchRequest) -> bool:

@@ -9,12 +9,16 @@
 
 The first request creates the coordinator's topic. Unlike in Apache Kafka, the response waits for it. If it
 cannot be created, or its partition has no leader, the error is COORDINATOR_NOT_AVAILABLE.
+
+Requires DESCRIBE on GROUP or DESCRIBE on TRANSACTIONAL_ID for each key, and CLUSTER_ACTION on CLUSTER for
+share partitions.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Awaitable
+from collections.abc import Set as AbstractSet
 
 from moldau.base.errors import ErrorCode
 from moldau.base.ids import CONSUMER_OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC
@@ -25,13 +29,29 @@ from moldau.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
+from moldau.security.acl.permissions import (
+    CLUSTER_ACTION,
+    DESCRIBE_GROUP,
+    DESCRIBE_TRANSACTIONAL_ID,
+    Permission,
+)
 from moldau.server.brokers.peers import endpoint_of
 from moldau.server.coordinators.internal_topics import InternalTopics
 from moldau.server.dispatch.context import RequestContext
 from moldau.server.publisher import MetadataPublisher
 
-SHARE = 2
-_TOPICS = {0: CONSUMER_OFFSETS_TOPIC, 1: TRANSACTION_STATE_TOPIC, SHARE: SHARE_STATE_TOPIC}
+GROUP, TRANSACTION, SHARE = 0, 1, 2
+_TOPICS = {
+    GROUP: CONSUMER_OFFSETS_TOPIC,
+    TRANSACTION: TRANSACTION_STATE_TOPIC,
+    SHARE: SHARE_STATE_TOPIC,
+}
+_PERMISSIONS: dict[int, Permission] = {GROUP: DESCRIBE_GROUP, TRANSACTION: DESCRIBE_TRANSACTIONAL_ID}
+_DENIED = {
+    GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    TRANSACTION: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    SHARE: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+}
 _SHARE_KEY = re.compile(r"(.+):([A-Za-z0-9_-]{22}):([+-]?[0-9]{1,10})", re.DOTALL)
 _SHARE_SINCE = 6
 _BATCHED_SINCE = 4
@@ -44,9 +64,25 @@ def handle(
     request: FindCoordinatorRequest,
 ) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
     topic = _TOPICS.get(request.key_type)
+    denied = _denied(context, request)
+    if denied >= set(_keys(context, request)):
+        return _respond(metadata.image, context, request, topic, denied)
     if topic is not None and topic not in metadata.image.topics.by_name:
-        return _create_and_respond(metadata, internal_topics, context, request, topic)
-    return _respond(metadata.image, context, request, topic)
+        return _create_and_respond(metadata, internal_topics, context, request, topic, denied)
+    return _respond(metadata.image, context, request, topic, denied)
+
+
+def _keys(context: RequestContext, request: FindCoordinatorRequest) -> list[str]:
+    return request.coordinator_keys if context.api_version >= _BATCHED_SINCE else [request.key]
+
+
+def _denied(context: RequestContext, request: FindCoordinatorRequest) -> AbstractSet[str]:
+    """Return the keys whose coordinator the client may not find."""
+    if request.key_type == SHARE:
+        allowed = context.api_version < _SHARE_SINCE or context.allows(CLUSTER_ACTION)
+        return frozenset() if allowed else set(_keys(context, request))
+    permission = _PERMISSIONS.get(request.key_type)
+    return frozenset() if permission is None else context.unauthorized(permission, _keys(context, request))
 
 
 async def _create_and_respond(
@@ -55,9 +91,10 @@ async def _create_and_respond(
     context: RequestContext,
     request: FindCoordinatorRequest,
     topic: str,
+    denied: AbstractSet[str],
 ) -> FindCoordinatorResponse:
     await internal_topics.ensure(topic)
-    return _respond(metadata.image, context, request, topic)
+    return _respond(metadata.image, context, request, topic, denied)
 
 
 def _respond(
@@ -65,12 +102,16 @@ def _respond(
     context: RequestContext,
     request: FindCoordinatorRequest,
     topic: str | None,
+    denied: AbstractSet[str],
 ) -> FindCoordinatorResponse:
+    def find(key: str) -> Coordinator:
+        if key in denied:
+            return _none(key, _DENIED[request.key_type])
+        return _find(image, context, topic, key)
+
     if context.api_version >= _BATCHED_SINCE:
-        return FindCoordinatorResponse(
-            coordinators=[_find(image, context, topic, key) for key in request.coordinator_keys]
-        )
-    found = _find(image, context, topic, request.key)
+        return FindCoordinatorResponse(coordinators=[find(key) for key in request.coordinator_keys])
+    found = find(request.key)
     return FindCoordinatorResponse(
         error_code=found.error_code,
         error_message=found.error_message or ErrorCode(found.error_code).name,

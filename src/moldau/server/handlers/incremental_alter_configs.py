@@ -4,6 +4,9 @@
 
 Log levels (BROKER_LOGGER) belong to one process and are changed here (KIP-412); the controller decides all
 other changes.
+
+Requires ALTER_CONFIGS on TOPIC, on GROUP, or on CLUSTER for brokers, log levels and client metrics, for each
+resource; log levels of a controller require CLUSTER_ACTION on CLUSTER.
 """
 
 from __future__ import annotations
@@ -19,10 +22,13 @@ from moldau.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from moldau.security.acl.permissions import ALTER_CLUSTER_CONFIGS, CLUSTER_ACTION
+from moldau.server.controller.authorization import Authorized, unchanged
 from moldau.server.controller.channel import ControllerChannel
 from moldau.server.dispatch.context import RequestContext
-from moldau.server.handlers.alter_configs import split_by_broker
+from moldau.server.handlers.alter_configs import split_by_broker, split_by_permission
 from moldau.server.log_levels import check_logger, set_level
+from moldau.server.settings import BROKER
 
 
 async def handle(
@@ -36,27 +42,44 @@ async def handle(
     request.resources, refused = split_by_broker(node_id, context, others)
     response = IncrementalAlterConfigsResponse()
     if request.resources:
-        response = await controller.decide(context, request, incremental_alter_configs)
-    response.responses += [_alter_loggers(node_id, each, request.validate_only) for each in loggers]
-    response.responses += [
-        AlterConfigsResourceResponse(
-            resource_type=each.resource_type,
-            resource_name=each.resource_name,
-            error_code=error.code,
-            error_message=error.message,
-        )
-        for each, error in refused
-    ]
+        response = await controller.decide(context, request, incremental_alter_configs, _authorize)
+    altered = [_alter_loggers(node_id, context, each, request.validate_only) for each in loggers]
+    response.responses = [*response.responses, *altered, *(_refused(*each) for each in refused)]
     return response
 
 
+def _authorize(
+    context: RequestContext, request: IncrementalAlterConfigsRequest
+) -> Authorized[IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse]:
+    accepted, refused = split_by_permission(context, request.resources)
+    if not refused:
+        return Authorized(request, unchanged)
+
+    def complete(response: IncrementalAlterConfigsResponse) -> IncrementalAlterConfigsResponse:
+        response.responses = [*response.responses, *(_refused(*each) for each in refused)]
+        return response
+
+    allowed = IncrementalAlterConfigsRequest(resources=accepted, validate_only=request.validate_only)
+    return Authorized(allowed, complete)
+
+
+def _refused(resource: AlterConfigsResource, error: KafkaError) -> AlterConfigsResourceResponse:
+    return AlterConfigsResourceResponse(
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        error_code=error.code,
+        error_message=error.message,
+    )
+
+
 def _alter_loggers(
-    node_id: int, resource: AlterConfigsResource, validate_only: bool
+    node_id: int, context: RequestContext, resource: AlterConfigsResource, validate_only: bool
 ) -> AlterConfigsResourceResponse:
     answer = AlterConfigsResourceResponse(
         resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=None
     )
     try:
+        context.require(ALTER_CLUSTER_CONFIGS if context.listener.role == BROKER else CLUSTER_ACTION)
         check_log_levels(resource, node_id)
         for change in resource.configs:
             check_logger(change.name)

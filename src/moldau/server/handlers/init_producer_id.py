@@ -9,12 +9,21 @@
 
 Ids are allocated in blocks by the controller (KIP-730), so every id is unique. For a transactional id the
 transaction coordinator decides the id and the epoch.
+
+Requires WRITE on TRANSACTIONAL_ID, with two-phase commit also TWO_PHASE_COMMIT on TRANSACTIONAL_ID. Without a
+transactional id: IDEMPOTENT_WRITE on CLUSTER, or WRITE on TOPIC for any topic.
 """
 
 from __future__ import annotations
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from moldau.security.acl.permissions import (
+    IDEMPOTENT_WRITE,
+    TWO_PHASE_COMMIT,
+    WRITE_TOPIC,
+    WRITE_TRANSACTIONAL_ID,
+)
 from moldau.server.brokers.producer_ids import ProducerIds
 from moldau.server.coordinators.transaction_coordinator import TransactionCoordinator
 from moldau.server.coordinators.transaction_partitions import error_for_version
@@ -36,6 +45,7 @@ async def handle(
     request: InitProducerIdRequest,
 ) -> InitProducerIdResponse:
     try:
+        _authorize(context, request)
         answer = await _initialize(transactions, producer_ids, settings, request)
     except KafkaError as error:
         answer = ProducerResponse(error.code)
@@ -44,6 +54,15 @@ async def handle(
         producer_id=answer.producer_id,
         producer_epoch=answer.producer_epoch,
     )
+
+
+def _authorize(context: RequestContext, request: InitProducerIdRequest) -> None:
+    if request.transactional_id is not None:
+        context.require(WRITE_TRANSACTIONAL_ID, request.transactional_id)
+        if request.enable2_pc:
+            context.require(TWO_PHASE_COMMIT, request.transactional_id)
+    elif not context.allows(IDEMPOTENT_WRITE, log_denied=False) and not context.allows_any(*WRITE_TOPIC):
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
 
 async def _initialize(

@@ -9,6 +9,8 @@
 - 7: protocol type in the response (KIP-559)
 - 8: reason (KIP-800)
 - 9: the leader may have to skip the assignment (KIP-814)
+
+Requires READ on GROUP.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.groups.settings import GroupSettings
 from moldau.groups.shard import GroupShard
 from moldau.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from moldau.security.acl.permissions import READ_GROUP
 from moldau.server.coordinators.coordinator import Coordinator
 from moldau.server.coordinators.group_requests import requester
 from moldau.server.dispatch.context import RequestContext
@@ -47,6 +50,8 @@ async def _join(
     context: RequestContext,
     request: JoinGroupRequest,
 ) -> JoinGroupResponse:
+    if not context.allows(READ_GROUP, request.group_id):
+        return JoinGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     limits = GroupSettings.from_config(settings.config)
     if not request.group_id:
         return JoinGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID, member_id=request.member_id)

@@ -5,6 +5,8 @@
 - 3: several members, by member id or group instance id (KIP-345)
 - 4: flexible
 - 5: reason (KIP-800)
+
+Requires READ on GROUP.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from moldau.protocol.messages.leave_group import (
     MemberIdentity,
     MemberResponse,
 )
+from moldau.security.acl.permissions import READ_GROUP
 from moldau.server.coordinators.coordinator import Coordinator
 from moldau.server.coordinators.group_requests import requester
 from moldau.server.dispatch.context import RequestContext
@@ -27,6 +30,8 @@ _SEVERAL_SINCE = 3
 async def handle(
     groups: Coordinator[GroupShard], context: RequestContext, request: LeaveGroupRequest
 ) -> LeaveGroupResponse:
+    if not context.allows(READ_GROUP, request.group_id):
+        return LeaveGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not request.group_id:
         return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     if context.api_version >= _SEVERAL_SINCE:

@@ -2,6 +2,8 @@
 
 - 0: client metrics subscriptions only (KIP-1000)
 - 1: all resource types (KIP-1142)
+
+Requires DESCRIBE_CONFIGS on CLUSTER.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from moldau.protocol.messages.list_config_resources import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
+from moldau.security.acl.permissions import DESCRIBE_CLUSTER_CONFIGS
 from moldau.server.dispatch.context import RequestContext
 from moldau.server.publisher import MetadataPublisher
 
@@ -28,6 +31,7 @@ _LISTABLE = (
 def handle(
     metadata: MetadataPublisher, context: RequestContext, request: ListConfigResourcesRequest
 ) -> ListConfigResourcesResponse:
+    context.require(DESCRIBE_CLUSTER_CONFIGS)
     types = request.resource_types or list(_LISTABLE)
     if context.api_version == 0:
         types = [ResourceType.CLIENT_METRICS]

@@ -13,6 +13,9 @@
 - 11: earliest offset pending upload (KIP-1023)
 
 Not served: tiered storage. The earliest local offset is the log start offset; there are no tiered offsets.
+
+Requires DESCRIBE on TOPIC for each topic; the partitions of a topic without it get
+TOPIC_AUTHORIZATION_FAILED.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ from moldau.protocol.messages.list_offsets import (
     ListOffsetsTopicResponse,
 )
 from moldau.replication.replica_manager import ReplicaManager
+from moldau.security.acl.permissions import DESCRIBE_TOPIC
 from moldau.server.dispatch.context import RequestContext
 from moldau.storage.log.log import Log
 from moldau.storage.log.reader import TimestampOffset
@@ -52,6 +56,7 @@ _NOWHERE = TimestampOffset(timestamp=-1, offset=-1, leader_epoch=-1)
 async def handle(
     replicas: ReplicaManager, pool: Pool, context: RequestContext, request: ListOffsetsRequest
 ) -> ListOffsetsResponse:
+    denied = context.unauthorized(DESCRIBE_TOPIC, (topic.name for topic in request.topics))
     asked = Counter((topic.name, p.partition_index) for topic in request.topics for p in topic.partitions)
     twice = {key for key, count in asked.items() if count > 1}
     response = ListOffsetsResponse()
@@ -59,6 +64,8 @@ async def handle(
         answer = ListOffsetsTopicResponse(name=topic.name)
         for partition in {each.partition_index: each for each in topic.partitions}.values():
             try:
+                if topic.name in denied:
+                    raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                 if (topic.name, partition.partition_index) in twice:
                     raise KafkaError(ErrorCode.INVALID_REQUEST)
                 found = await _find(replicas, pool, context, request, topic, partition)

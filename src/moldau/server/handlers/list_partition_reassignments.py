@@ -1,4 +1,7 @@
-"""ListPartitionReassignments (key 46), version 0 (KIP-455): ongoing reassignments, from the controller."""
+"""ListPartitionReassignments (key 46), version 0 (KIP-455): ongoing reassignments, from the controller.
+
+Requires DESCRIBE on CLUSTER.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ from moldau.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
+from moldau.security.acl.permissions import DESCRIBE_CLUSTER
+from moldau.server.controller.authorization import requires
 from moldau.server.controller.channel import ControllerChannel
 from moldau.server.dispatch.context import RequestContext
 
@@ -16,4 +21,4 @@ from moldau.server.dispatch.context import RequestContext
 def handle(
     controller: ControllerChannel, context: RequestContext, request: ListPartitionReassignmentsRequest
 ) -> Awaitable[ListPartitionReassignmentsResponse]:
-    return controller.read(context, request, list_partition_reassignments)
+    return controller.read(context, request, list_partition_reassignments, requires(DESCRIBE_CLUSTER))

@@ -2,6 +2,8 @@
 
 - 1: minimum duration (KIP-994)
 - 2: transactional id pattern (KIP-1152)
+
+Lists the transactional ids with DESCRIBE on TRANSACTIONAL_ID.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from moldau.protocol.messages.list_transactions import (
     ListTransactionsResponse,
     TransactionState,
 )
+from moldau.security.acl.permissions import DESCRIBE_TRANSACTIONAL_ID
 from moldau.server.coordinators.transaction_coordinator import TransactionCoordinator
 from moldau.server.dispatch.context import RequestContext
 from moldau.transactions.listing import TransactionFilter
@@ -40,5 +43,6 @@ async def handle(
             )
             for transactions in found
             for each in transactions
+            if context.allows(DESCRIBE_TRANSACTIONAL_ID, each.transactional_id)
         ],
     )

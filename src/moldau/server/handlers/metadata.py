@@ -16,6 +16,11 @@
 
 A missing topic is created if the client allows it and `auto.create.topics.enable` is set. Unlike Apache
 Kafka, the response waits for the creation, so that clients need no second request.
+
+Requires DESCRIBE on TOPIC: a requested topic without it gets TOPIC_AUTHORIZATION_FAILED whether it exists or
+not, and a list of all topics leaves it out. An unknown topic id is UNKNOWN_TOPIC_ID for every client.
+Creation requires CREATE on CLUSTER or CREATE on TOPIC. The authorized operations of the cluster are 0 without
+DESCRIBE on CLUSTER.
 """
 
 from __future__ import annotations
@@ -23,7 +28,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Collection, Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import INTERNAL_TOPICS, ZERO_UUID
@@ -39,11 +46,12 @@ from moldau.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from moldau.security.acl.enums import ResourceType
+from moldau.security.acl.permissions import CREATE_CLUSTER, CREATE_TOPIC, DESCRIBE_CLUSTER, DESCRIBE_TOPIC
 from moldau.server.brokers.suspected_brokers import SuspectedBrokers
 from moldau.server.controller.channel import ControllerChannel
 from moldau.server.coordinators.internal_topics import CREATION_SECONDS, creatable
-from moldau.server.dispatch.authorized_operations import CLUSTER_OPERATIONS, NOT_REQUESTED, TOPIC_OPERATIONS
-from moldau.server.dispatch.context import RequestContext
+from moldau.server.dispatch.context import NOT_REQUESTED, RequestContext
 from moldau.server.publisher import MetadataPublisher
 from moldau.server.settings import NodeSettings
 from moldau.server.startup.identity import Identity
@@ -71,20 +79,58 @@ def handle(
 ) -> MetadataResponse | Awaitable[MetadataResponse]:
     if not _is_valid(request, context.api_version):
         return _refused(request)
-    missing = _to_create(dependencies, request)
+    denied = _denied(dependencies, context, request)
+    missing = _to_create(dependencies, request, denied)
     if missing:
-        return _create_and_respond(dependencies, context, request, missing)
+        return _create_and_respond(dependencies, context, request, denied, missing)
     if dependencies.suspected_brokers:
-        return _respond_after_failover(dependencies, context, request)
-    return _respond(dependencies, context, request, {})
+        return _respond_after_failover(dependencies, context, request, denied)
+    return _respond(dependencies, context, request, denied, {})
+
+
+class _Denied(NamedTuple):
+    """The topics, by name, that the client may not describe, and the missing ones it may not create."""
+
+    describe: AbstractSet[str] = frozenset()
+    create: AbstractSet[str] = frozenset()
+
+
+_NOTHING_DENIED = _Denied()
+
+
+def _denied(dependencies: Dependencies, context: RequestContext, request: MetadataRequest) -> _Denied:
+    if context.listener.authorizer is None:
+        return _NOTHING_DENIED
+    topics = dependencies.metadata.image.topics
+    if _lists_all(context, request):
+        return _Denied(context.unauthorized(DESCRIBE_TOPIC, topics.by_name, log_denied=False))
+    asked = list(_each_once(request.topics or ()))
+    known = {topics.by_id[each.topic_id].name for each in asked if each.topic_id in topics.by_id}
+    named = {each.name for each in asked if each.name is not None and each.topic_id == ZERO_UUID}
+    hidden = context.unauthorized(DESCRIBE_TOPIC, known | named)
+    missing = named - hidden - topics.by_name.keys()
+    if not missing or not _creates(dependencies, request):
+        return _Denied(hidden)
+    if context.allows(CREATE_CLUSTER, log_denied=False):
+        return _Denied(hidden)
+    return _Denied(hidden, context.unauthorized(CREATE_TOPIC, missing))
+
+
+def _lists_all(context: RequestContext, request: MetadataRequest) -> bool:
+    return request.topics is None or (context.api_version == 0 and not request.topics)
+
+
+def _creates(dependencies: Dependencies, request: MetadataRequest) -> bool:
+    enabled: bool = dependencies.settings.config["auto.create.topics.enable"]
+    return request.allow_auto_topic_creation and enabled
 
 
 async def _respond_after_failover(
-    dependencies: Dependencies, context: RequestContext, request: MetadataRequest
+    dependencies: Dependencies, context: RequestContext, request: MetadataRequest, denied: _Denied
 ) -> MetadataResponse:
     """Respond with the new leaders of a broker that may just have failed."""
     await dependencies.suspected_brokers.settled()
-    return _respond(dependencies, context, request, {})
+    return _respond(dependencies, context, request, denied, {})
 
 
 def _is_valid(request: MetadataRequest, version: int) -> bool:
@@ -109,7 +155,11 @@ def _refused(request: MetadataRequest) -> MetadataResponse:
 
 
 async def _create_and_respond(
-    dependencies: Dependencies, context: RequestContext, request: MetadataRequest, names: list[str]
+    dependencies: Dependencies,
+    context: RequestContext,
+    request: MetadataRequest,
+    denied: _Denied,
+    names: list[str],
 ) -> MetadataResponse:
     topics = [creatable(dependencies.settings.config, name) for name in names]
     try:
@@ -119,13 +169,13 @@ async def _create_and_respond(
             )
     except (KafkaError, TimeoutError) as error:
         logger.warning("topics %s cannot be created now: %s", ", ".join(names), error)
-        return _respond(dependencies, context, request, {})
+        return _respond(dependencies, context, request, denied, {})
     errors = {topic.name: topic.error_code for topic in created.topics if topic.error_code in _RETURNED}
-    return _respond(dependencies, context, request, errors)
+    return _respond(dependencies, context, request, denied, errors)
 
 
-def _to_create(dependencies: Dependencies, request: MetadataRequest) -> list[str]:
-    if not (request.allow_auto_topic_creation and dependencies.settings.config["auto.create.topics.enable"]):
+def _to_create(dependencies: Dependencies, request: MetadataRequest, denied: _Denied) -> list[str]:
+    if not _creates(dependencies, request):
         return []
     known = dependencies.metadata.image.topics.by_name
     return list(
@@ -135,32 +185,46 @@ def _to_create(dependencies: Dependencies, request: MetadataRequest) -> list[str
             if topic.name is not None
             and topic.topic_id == ZERO_UUID
             and topic.name not in known
+            and topic.name not in denied.describe
+            and topic.name not in denied.create
             and topic_name_problem(topic.name) is None
         }
     )
 
 
 def _respond(
-    dependencies: Dependencies, context: RequestContext, request: MetadataRequest, errors: dict[str, int]
+    dependencies: Dependencies,
+    context: RequestContext,
+    request: MetadataRequest,
+    denied: _Denied,
+    errors: dict[str, int],
 ) -> MetadataResponse:
     image, identity = dependencies.metadata.image, dependencies.identity
-    if request.topics is None or (context.api_version == 0 and not request.topics):
-        topics = [_topic(image, topic) for topic in image.topics.by_name.values()]
+    if _lists_all(context, request):
+        hidden = denied.describe
+        topics = [_topic(image, topic) for name, topic in image.topics.by_name.items() if name not in hidden]
     else:
-        topics = [_requested(image, asked, errors) for asked in _each_once(request.topics)]
+        topics = [_requested(image, asked, denied, errors) for asked in _each_once(request.topics or ())]
     if request.include_topic_authorized_operations:
         for topic in topics:
-            if topic.error_code != ErrorCode.UNKNOWN_TOPIC_ID:
-                topic.topic_authorized_operations = TOPIC_OPERATIONS
+            if topic.name is not None and topic.error_code != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                topic.topic_authorized_operations = context.authorized_operations(
+                    ResourceType.TOPIC, topic.name
+                )
     return MetadataResponse(
         brokers=brokers(image, context.listener.name, dependencies.suspected_brokers.recently_failed()),
         cluster_id=identity.cluster_id,
         controller_id=controller_id(image, identity.node_id),
         topics=topics,
         cluster_authorized_operations=(
-            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_REQUESTED
+            _cluster_operations(context) if request.include_cluster_authorized_operations else NOT_REQUESTED
         ),
     )
+
+
+def _cluster_operations(context: RequestContext) -> int:
+    """Return the authorized operations of the cluster, 0 if the client may not describe it."""
+    return context.authorized_operations(ResourceType.CLUSTER) if context.allows(DESCRIBE_CLUSTER) else 0
 
 
 def _each_once(asked: Iterable[MetadataRequestTopic]) -> Iterable[MetadataRequestTopic]:
@@ -192,7 +256,7 @@ def brokers(
 
 
 def _requested(
-    image: MetadataImage, asked: MetadataRequestTopic, errors: dict[str, int]
+    image: MetadataImage, asked: MetadataRequestTopic, denied: _Denied, errors: dict[str, int]
 ) -> MetadataResponseTopic:
     name = asked.name
     if asked.topic_id != ZERO_UUID or name is None:
@@ -201,12 +265,20 @@ def _requested(
             return MetadataResponseTopic(
                 error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=asked.topic_id
             )
+        if known.name in denied.describe:
+            return MetadataResponseTopic(
+                error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=None, topic_id=asked.topic_id
+            )
         return _topic(image, known)
+    if name in denied.describe:
+        return MetadataResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
     known = image.topics.by_name.get(name)
     if known is not None:
         return _topic(image, known)
     code: int = ErrorCode.INVALID_TOPIC_EXCEPTION
-    if topic_name_problem(name) is None:
+    if name in denied.create:
+        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    elif topic_name_problem(name) is None:
         code = errors.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     return MetadataResponseTopic(error_code=code, name=name, is_internal=name in INTERNAL_TOPICS)
 

@@ -8,6 +8,9 @@
 - 8: flexible
 - 9: member epoch of the consumer protocol (KIP-848)
 - 10: topic ids instead of names (KIP-848)
+
+Requires READ on GROUP, and READ on TOPIC for each topic; the partitions of a topic without it get
+TOPIC_AUTHORIZATION_FAILED. An unknown topic id is UNKNOWN_TOPIC_ID for every client.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from __future__ import annotations
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import ZERO_UUID
 from moldau.groups.shard import GroupShard
-from moldau.metadata.image import MetadataImage
+from moldau.metadata.image import MetadataImage, TopicImage
 from moldau.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestTopic,
@@ -23,6 +26,7 @@ from moldau.protocol.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from moldau.security.acl.permissions import READ_GROUP, READ_TOPIC
 from moldau.server.coordinators.coordinator import Coordinator
 from moldau.server.coordinators.group_requests import known_partitions, requester
 from moldau.server.dispatch.context import RequestContext
@@ -37,10 +41,13 @@ async def handle(
     context: RequestContext,
     request: OffsetCommitRequest,
 ) -> OffsetCommitResponse:
+    if not context.allows(READ_GROUP, request.group_id):
+        code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+        return OffsetCommitResponse(topics=[_refusal(topic, code) for topic in request.topics])
     refused: list[OffsetCommitResponseTopic] = []
     accepted: list[OffsetCommitRequestTopic] = []
     for topic in request.topics:
-        _sort(metadata.image, topic, refused, accepted, by_id=context.api_version >= _TOPIC_IDS_SINCE)
+        _sort(context, metadata.image, topic, refused, accepted)
     if not accepted:
         return OffsetCommitResponse(topics=refused)
     request.topics = accepted
@@ -55,18 +62,17 @@ async def handle(
 
 
 def _sort(
+    context: RequestContext,
     image: MetadataImage,
     topic: OffsetCommitRequestTopic,
     refused: list[OffsetCommitResponseTopic],
     accepted: list[OffsetCommitRequestTopic],
-    *,
-    by_id: bool,
 ) -> None:
     """Sort a topic into accepted and refused partitions; only existing ones are committed."""
-    found = image.topics.by_id.get(topic.topic_id) if by_id else image.topics.by_name.get(topic.name)
-    if found is None:
-        unknown = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        refused.append(_refusal(topic, unknown))
+    try:
+        found = _authorized_topic(context, image, topic)
+    except KafkaError as error:
+        refused.append(_refusal(topic, error.code))
         return
     topic.name, topic.topic_id = found.name, found.id
     known, missing = known_partitions(image, found.name, topic.partitions)
@@ -76,6 +82,19 @@ def _sort(
     if known:
         topic.partitions = known
         accepted.append(topic)
+
+
+def _authorized_topic(
+    context: RequestContext, image: MetadataImage, topic: OffsetCommitRequestTopic
+) -> TopicImage:
+    by_id = context.api_version >= _TOPIC_IDS_SINCE
+    found = image.topics.by_id.get(topic.topic_id) if by_id else image.topics.by_name.get(topic.name)
+    if by_id and found is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
+    context.require(READ_TOPIC, topic.name if found is None else found.name)
+    if found is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return found
 
 
 def _refusal(topic: OffsetCommitRequestTopic, code: ErrorCode) -> OffsetCommitResponseTopic:

@@ -9,6 +9,10 @@
 - 8: several groups (KIP-709)
 - 9: member id and epoch of the consumer protocol (KIP-848)
 - 10: topic ids instead of names (KIP-848)
+
+Requires DESCRIBE on GROUP for each group, and DESCRIBE on TOPIC: requested topics without it get
+TOPIC_AUTHORIZATION_FAILED, and a list of all offsets leaves them out. An unknown topic id is UNKNOWN_TOPIC_ID
+for every client.
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ from moldau.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+from moldau.security.acl.permissions import DESCRIBE_GROUP, DESCRIBE_TOPIC
 from moldau.server.coordinators.coordinator import Coordinator
 from moldau.server.dispatch.context import RequestContext
 from moldau.server.publisher import MetadataPublisher
@@ -65,18 +70,34 @@ async def _fetch(
     group: OffsetFetchRequestGroup,
     require_stable: bool,
 ) -> OffsetFetchResponseGroup:
+    if not context.allows(DESCRIBE_GROUP, group.group_id):
+        return _failed(context, group, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     by_id = context.api_version >= _TOPIC_IDS_SINCE
-    unknown = _name_topics(metadata.image, group) if by_id else []
+    refused = _name_topics(metadata.image, group) if by_id else []
+    refused += _take_denied(context, group)
     try:
         found = await groups.read(
             group.group_id, lambda shard: shard.fetch_offsets(group, require_stable=require_stable)
         )
     except KafkaError as error:
         return _failed(context, group, error.code)
-    found.topics = [*found.topics, *unknown]
+    if group.topics is None:
+        denied = context.unauthorized(DESCRIBE_TOPIC, (topic.name for topic in found.topics))
+        found.topics = [topic for topic in found.topics if topic.name not in denied]
+    found.topics = [*found.topics, *refused]
     if by_id and group.topics is None:
         _identify(metadata.image, found)
     return found
+
+
+def _take_denied(context: RequestContext, group: OffsetFetchRequestGroup) -> list[OffsetFetchResponseTopics]:
+    """Take the topics that the client may not describe out of the request; return their responses."""
+    denied = context.unauthorized(DESCRIBE_TOPIC, (topic.name for topic in group.topics or ()))
+    if not denied or group.topics is None:
+        return []
+    refused = [topic for topic in group.topics if topic.name in denied]
+    group.topics = [topic for topic in group.topics if topic.name not in denied]
+    return [_none(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for topic in refused]
 
 
 def _name_topics(image: MetadataImage, group: OffsetFetchRequestGroup) -> list[OffsetFetchResponseTopics]:

@@ -22,14 +22,19 @@ pool, and the first batches of a transaction wait for its verification.
 
 An error of one partition does not affect the others. A failing disk is reported, so that its directory goes
 offline.
+
+Requires WRITE on TRANSACTIONAL_ID for batches of a transaction, and WRITE on TOPIC for each topic; the
+partitions of a topic without it get TOPIC_AUTHORIZATION_FAILED. An unknown topic id is UNKNOWN_TOPIC_ID for
+every client.
 """
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.base.ids import INTERNAL_TOPICS
+from moldau.base.ids import INTERNAL_TOPICS, TopicId
 from moldau.base.pool import Pool
 from moldau.network.connection import CloseConnection
 from moldau.protocol.compression import ZSTD
@@ -47,6 +52,7 @@ from moldau.protocol.messages.produce import (
 from moldau.protocol.records import BATCH_HEADER_SIZE, read_batch_header
 from moldau.replication.partition import Partition
 from moldau.replication.replica_manager import ReplicaManager
+from moldau.security.acl.permissions import WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
 from moldau.server.brokers.current_leaders import CurrentLeaders
 from moldau.server.coordinators.verification import TransactionVerifier
 from moldau.server.dispatch.context import Pending, RequestContext
@@ -64,6 +70,7 @@ _TOPIC_IDS_SINCE = 13
 #: The low byte of a batch's attributes, and its bit for transactional batches.
 _ATTRIBUTES_AT = 22
 _TRANSACTIONAL = 0x10
+_NONE: frozenset[str | TopicId] = frozenset()
 #: Errors found by the log; the response contains its log start offset then.
 _FOUND_BY_LOG = frozenset(
     {
@@ -87,6 +94,11 @@ def handle(
     dependencies: Dependencies, context: RequestContext, request: ProduceRequest
 ) -> ProduceResponse | Pending | None:
     produce = _Produce(dependencies, context, request)
+    if context.listener.authorizer is not None:
+        try:
+            produce.authorize()
+        except KafkaError as error:
+            return produce.refuse_all(error)
     if request.acks not in (-1, 0, 1):
         return produce.refuse_all(KafkaError(ErrorCode.INVALID_REQUIRED_ACKS))
     if produce.is_transactional():
@@ -113,6 +125,7 @@ class _Produce:
     __slots__ = (
         "context",
         "delayed",
+        "denied",
         "errors",
         "flushes",
         "leaders",
@@ -138,8 +151,25 @@ class _Produce:
         #: Set if records wait for other replicas.
         self.delayed: DelayedProduce | None = None
         self.errors = 0
+        #: The names, or from version 13 the ids, of topics that the client may not write to.
+        self.denied: AbstractSet[str | TopicId] = _NONE
         #: Set if the request has batches of a transaction.
         self.verification: TransactionVerification | None = None
+
+    def authorize(self) -> None:
+        """Find the topics that the client may not write to; refuse a transaction that is not its own."""
+        context, transactional_id = self.context, self.request.transactional_id
+        if self.is_transactional():
+            if transactional_id is None:
+                raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+            context.require(WRITE_TRANSACTIONAL_ID, transactional_id)
+        topics = self.request.topic_data
+        if self.version < _TOPIC_IDS_SINCE:
+            self.denied = context.unauthorized(WRITE_TOPIC, (topic.name for topic in topics))
+            return
+        known = self.metadata.image.topics.by_id
+        ids = {topic.topic_id for topic in topics} & known.keys()
+        self.denied = {each for each in ids if not context.allows(WRITE_TOPIC, known[each].name)}
 
     def is_transactional(self) -> bool:
         for topic in self.request.topic_data:
@@ -251,6 +281,8 @@ class _Produce:
         return answer
 
     def partition(self, topic: TopicProduceData, index: int) -> Partition:
+        if self.denied and (topic.name in self.denied or topic.topic_id in self.denied):
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         if self.version >= _TOPIC_IDS_SINCE:
             partition = self.replicas.by_id(topic.topic_id, index)
         else:

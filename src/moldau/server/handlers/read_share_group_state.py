@@ -1,8 +1,14 @@
-"""ReadShareGroupState (key 84), version 0 (KIP-932): the persisted state of share partitions."""
+"""ReadShareGroupState (key 84), version 0 (KIP-932): the persisted state of share partitions.
+
+Requires CLUSTER_ACTION on CLUSTER; without it every partition gets CLUSTER_AUTHORIZATION_FAILED.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from moldau.base.errors import KafkaError
+from moldau.base.ids import TopicId
 from moldau.protocol.messages.read_share_group_state import (
     PartitionData,
     PartitionResult,
@@ -11,9 +17,10 @@ from moldau.protocol.messages.read_share_group_state import (
     ReadStateResult,
     StateBatch,
 )
+from moldau.security.acl.permissions import CLUSTER_ACTION
 from moldau.server.coordinators.coordinator import Coordinator
 from moldau.server.dispatch.context import RequestContext
-from moldau.server.share.state_requests import answer_partitions
+from moldau.server.share.state_requests import answer_partitions, refuse_partitions
 from moldau.share.keys import SharePartitionKey
 from moldau.share.shard import ShareShard
 
@@ -21,6 +28,9 @@ from moldau.share.shard import ShareShard
 async def handle(
     share_coordinator: Coordinator[ShareShard], context: RequestContext, request: ReadShareGroupStateRequest
 ) -> ReadShareGroupStateResponse:
+    if not context.allows(CLUSTER_ACTION):
+        return _response(refuse_partitions(request.topics, _refused))
+
     async def read(key: SharePartitionKey, asked: PartitionData) -> PartitionResult:
         state = await share_coordinator.write(key.name, lambda shard: shard.read(key, asked.leader_epoch))
         return PartitionResult(
@@ -39,6 +49,10 @@ async def handle(
         )
 
     results = await answer_partitions(request.group_id, request.topics, read, _refused)
+    return _response(results)
+
+
+def _response(results: Iterable[tuple[TopicId, list[PartitionResult]]]) -> ReadShareGroupStateResponse:
     return ReadShareGroupStateResponse(
         results=[ReadStateResult(topic_id=topic_id, partitions=found) for topic_id, found in results]
     )

@@ -1,11 +1,16 @@
 """ReadShareGroupStateSummary (key 87), versions 0 to 1 (KIP-932): the start offsets of share partitions.
 
 - 1: delivery complete count (KIP-1226)
+
+Requires CLUSTER_ACTION on CLUSTER; without it every partition gets CLUSTER_AUTHORIZATION_FAILED.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from moldau.base.errors import KafkaError
+from moldau.base.ids import TopicId
 from moldau.protocol.messages.read_share_group_state_summary import (
     PartitionData,
     PartitionResult,
@@ -13,9 +18,10 @@ from moldau.protocol.messages.read_share_group_state_summary import (
     ReadShareGroupStateSummaryResponse,
     ReadStateSummaryResult,
 )
+from moldau.security.acl.permissions import CLUSTER_ACTION
 from moldau.server.coordinators.coordinator import Coordinator
 from moldau.server.dispatch.context import RequestContext
-from moldau.server.share.state_requests import answer_partitions
+from moldau.server.share.state_requests import answer_partitions, refuse_partitions
 from moldau.share.keys import SharePartitionKey
 from moldau.share.shard import ShareShard
 
@@ -25,6 +31,9 @@ async def handle(
     context: RequestContext,
     request: ReadShareGroupStateSummaryRequest,
 ) -> ReadShareGroupStateSummaryResponse:
+    if not context.allows(CLUSTER_ACTION):
+        return _response(refuse_partitions(request.topics, _refused))
+
     async def read(key: SharePartitionKey, asked: PartitionData) -> PartitionResult:
         state = await share_coordinator.read(key.name, lambda shard: shard.summary(key))
         return PartitionResult(
@@ -36,6 +45,10 @@ async def handle(
         )
 
     results = await answer_partitions(request.group_id, request.topics, read, _refused)
+    return _response(results)
+
+
+def _response(results: Iterable[tuple[TopicId, list[PartitionResult]]]) -> ReadShareGroupStateSummaryResponse:
     return ReadShareGroupStateSummaryResponse(
         results=[ReadStateSummaryResult(topic_id=topic_id, partitions=found) for topic_id, found in results]
     )

@@ -1,6 +1,8 @@
 """RemoveRaftVoter (key 81), version 0 (KIP-853): removes a controller from the voters of the quorum.
 
 Forwarded to the active controller.
+
+Requires ALTER on CLUSTER.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from collections.abc import Awaitable
 from moldau.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
 from moldau.protocol.schema import Message
 from moldau.quorum.metadata_quorum import MetadataQuorum
+from moldau.security.acl.permissions import ALTER_CLUSTER
 from moldau.server.controller.channel import ControllerChannel
 from moldau.server.dispatch.context import RequestContext
 
@@ -20,4 +23,8 @@ def handle(
     context: RequestContext,
     request: RemoveRaftVoterRequest,
 ) -> Awaitable[Message]:
-    return controller.forward(context, request, lambda: quorum.handle(request, context.api_version))
+    async def answer_here() -> Message:
+        context.require(ALTER_CLUSTER)
+        return await quorum.handle(request, context.api_version)
+
+    return controller.forward(context, request, answer_here)

@@ -1,6 +1,9 @@
 """ShareAcknowledge (key 79), versions 1 to 2 (KIP-932): members of share groups acknowledge records.
 
 - 2: renewal of acquisition locks (KIP-1222)
+
+Requires READ on GROUP, and READ on TOPIC for each topic; the partitions of a topic without it get
+TOPIC_AUTHORIZATION_FAILED.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from moldau.protocol.messages.share_acknowledge import (
     ShareAcknowledgeResponse,
     ShareAcknowledgeTopicResponse,
 )
+from moldau.security.acl.permissions import READ_GROUP, READ_TOPIC
 from moldau.server.brokers.current_leaders import CurrentLeaders
 from moldau.server.dispatch.context import RequestContext
 from moldau.server.publisher import MetadataPublisher
@@ -36,9 +40,11 @@ async def handle(
 ) -> ShareAcknowledgeResponse:
     try:
         share_configs.check_enabled()
-        key = _session_key(share_partitions, request)
+        key = _session_key(share_partitions, context, request)
     except KafkaError as error:
         return ShareAcknowledgeResponse(error_code=error.code)
+    topics = metadata.image.topics.by_id
+    names = (topics[each.topic_id].name for each in request.topics if each.topic_id in topics)
     acknowledgements = Acknowledgements(
         share_partitions,
         metadata.image,
@@ -47,6 +53,7 @@ async def handle(
         request.topics,
         version=context.api_version,
         renews=request.is_renew_ack,
+        denied=context.unauthorized(READ_TOPIC, names),
     )
     outcomes = await acknowledgements.outcomes()
     if request.share_session_epoch == FINAL_EPOCH:
@@ -55,8 +62,13 @@ async def handle(
     return _response(metadata.image, context, lock_ms, outcomes)
 
 
-def _session_key(share_partitions: SharePartitionManager, request: ShareAcknowledgeRequest) -> SessionKey:
-    if request.group_id is None or not is_member_id(request.member_id):
+def _session_key(
+    share_partitions: SharePartitionManager, context: RequestContext, request: ShareAcknowledgeRequest
+) -> SessionKey:
+    if request.group_id is None:
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+    context.require(READ_GROUP, request.group_id)
+    if not is_member_id(request.member_id):
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     key = SessionKey(request.group_id, request.member_id or "")
     if request.share_session_epoch == INITIAL_EPOCH:

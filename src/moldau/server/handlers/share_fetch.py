@@ -4,11 +4,15 @@
 
 The share session of the member determines the partitions. Acknowledgements are applied first, so that
 released records can be acquired by the same request.
+
+Requires READ on GROUP, and READ on TOPIC for each topic; the partitions of a topic without it get
+TOPIC_AUTHORIZATION_FAILED.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from moldau.base.errors import ErrorCode, KafkaError
@@ -23,6 +27,7 @@ from moldau.protocol.messages.share_fetch import (
     ShareFetchResponse,
 )
 from moldau.replication.replica_manager import ReplicaManager
+from moldau.security.acl.permissions import READ_GROUP, READ_TOPIC
 from moldau.server.brokers.current_leaders import CurrentLeaders
 from moldau.server.dispatch.context import RequestContext
 from moldau.server.publisher import MetadataPublisher
@@ -62,7 +67,7 @@ async def handle(
 ) -> ShareFetchResponse:
     try:
         dependencies.share_configs.check_enabled()
-        key = _checked(request, context.api_version)
+        key = _checked(context, request)
         session = _session(dependencies, context, request, key)
     except KafkaError as error:
         if error.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED:
@@ -71,11 +76,14 @@ async def handle(
     return await _Request(dependencies, context, request, key, session).run()
 
 
-def _checked(request: ShareFetchRequest, version: int) -> SessionKey:
-    if request.group_id is None or not is_member_id(request.member_id):
+def _checked(context: RequestContext, request: ShareFetchRequest) -> SessionKey:
+    if request.group_id is None:
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+    context.require(READ_GROUP, request.group_id)
+    if not is_member_id(request.member_id):
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     amounts = (request.max_bytes, request.min_bytes, request.max_records, request.max_wait_ms)
-    if version >= _RENEWAL_SINCE and request.is_renew_ack and any(amounts):
+    if context.api_version >= _RENEWAL_SINCE and request.is_renew_ack and any(amounts):
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     return SessionKey(request.group_id, request.member_id or "")
 
@@ -129,6 +137,14 @@ class _Request:
         self._request = request
         self._key = key
         self._session = session
+        self._denied = context.unauthorized(READ_TOPIC, self._topics())
+
+    def _topics(self) -> Iterator[str]:
+        """Return the names of the topics in the request and in its session."""
+        topics = self._dependencies.metadata.image.topics.by_id
+        ids = {topic.topic_id for topic in self._request.topics}
+        ids.update(place.topic_id for place in (self._session.partitions if self._session else ()))
+        return (topics[topic_id].name for topic_id in ids if topic_id in topics)
 
     async def run(self) -> ShareFetchResponse:
         dependencies, request, key = self._dependencies, self._request, self._key
@@ -142,6 +158,7 @@ class _Request:
                 request.topics,
                 version=self._context.api_version,
                 renews=request.is_renew_ack,
+                denied=self._denied,
             )
         fetched = {} if request.is_renew_ack else await self._fetch()
         outcomes = {} if acknowledged is None else await acknowledged.outcomes()
@@ -190,6 +207,8 @@ class _Request:
     def _unknown(self, place: TopicIdPartition, known: SessionPartition) -> ErrorCode | None:
         if known.topic is None:
             return ErrorCode.UNKNOWN_TOPIC_ID
+        if known.topic in self._denied:
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
         topic = self._dependencies.metadata.image.topics.by_name.get(known.topic)
         if topic is None or place.partition not in topic.partitions:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -1,4 +1,8 @@
-"""ShareGroupDescribe (key 77), version 1 (KIP-932): share groups, members and assignments."""
+"""ShareGroupDescribe (key 77), version 1 (KIP-932): share groups, members and assignments.
+
+Requires DESCRIBE on GROUP for each group; without it the group gets GROUP_AUTHORIZATION_FAILED. A group with
+an assigned topic without DESCRIBE on TOPIC is not described: TOPIC_AUTHORIZATION_FAILED.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +13,11 @@ from moldau.protocol.messages.share_group_describe import (
     ShareGroupDescribeRequest,
     ShareGroupDescribeResponse,
 )
+from moldau.security.acl.enums import ResourceType
+from moldau.security.acl.permissions import DESCRIBE_GROUP, DESCRIBE_TOPIC
 from moldau.server.coordinators.coordinator import Coordinator
-from moldau.server.dispatch.authorized_operations import GROUP_OPERATIONS
 from moldau.server.dispatch.context import RequestContext
+from moldau.server.handlers.consumer_group_describe import HIDDEN_TOPICS
 from moldau.server.share.settings import ShareGroupConfigs
 
 
@@ -21,18 +27,33 @@ async def handle(
     context: RequestContext,
     request: ShareGroupDescribeRequest,
 ) -> ShareGroupDescribeResponse:
-    described = [await _describe(groups, share_configs, group_id) for group_id in request.group_ids]
+    described = [await _describe(groups, share_configs, context, group_id) for group_id in request.group_ids]
     for group in described:
         if request.include_authorized_operations and group.error_code == ErrorCode.NONE:
-            group.authorized_operations = GROUP_OPERATIONS
-    return ShareGroupDescribeResponse(groups=described)
+            group.authorized_operations = context.authorized_operations(ResourceType.GROUP, group.group_id)
+    return ShareGroupDescribeResponse(groups=[_authorized(context, group) for group in described])
+
+
+def _authorized(context: RequestContext, group: DescribedGroup) -> DescribedGroup:
+    """Return the group, or an error if it has topics that the client may not describe."""
+    topics = (
+        partition.topic_name for member in group.members for partition in member.assignment.topic_partitions
+    )
+    if not context.unauthorized(DESCRIBE_TOPIC, topics):
+        return group
+    return DescribedGroup(
+        group_id=group.group_id,
+        error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        error_message=HIDDEN_TOPICS,
+    )
 
 
 async def _describe(
-    groups: Coordinator[GroupShard], share_configs: ShareGroupConfigs, group_id: str
+    groups: Coordinator[GroupShard], share_configs: ShareGroupConfigs, context: RequestContext, group_id: str
 ) -> DescribedGroup:
     try:
         share_configs.check_enabled()
+        context.require(DESCRIBE_GROUP, group_id)
         if not group_id:
             return DescribedGroup(group_id="", error_code=ErrorCode.INVALID_GROUP_ID)
         found = await groups.read(group_id, lambda shard: shard.share.describe([group_id]))

@@ -1,4 +1,7 @@
-"""ShareGroupHeartbeat (key 76), version 1 (KIP-932): members of share groups join, report and leave."""
+"""ShareGroupHeartbeat (key 76), version 1 (KIP-932): members of share groups join, report and leave.
+
+Requires READ on GROUP, and DESCRIBE on TOPIC for all subscribed topics.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from moldau.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
 )
+from moldau.security.acl.permissions import DESCRIBE_TOPIC, READ_GROUP
 from moldau.server.coordinators.coordinator import Coordinator
 from moldau.server.coordinators.group_requests import requester
 from moldau.server.dispatch.context import RequestContext
@@ -23,8 +27,11 @@ async def handle(
 ) -> ShareGroupHeartbeatResponse:
     try:
         share_configs.check_enabled()
+        context.require(READ_GROUP, request.group_id)
         if not is_member_id(request.member_id):
             return ShareGroupHeartbeatResponse(error_code=ErrorCode.INVALID_REQUEST)
+        if context.unauthorized(DESCRIBE_TOPIC, request.subscribed_topic_names or ()):
+            return ShareGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         check_request(request)
         return await groups.write(
             request.group_id, lambda shard: shard.share.heartbeats.heartbeat(requester(context), request)

@@ -5,6 +5,8 @@
 - 3: group instance id (KIP-345)
 - 4: flexible
 - 5: protocol type and name (KIP-559)
+
+Requires READ on GROUP.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.groups.shard import GroupShard
 from moldau.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from moldau.security.acl.permissions import READ_GROUP
 from moldau.server.coordinators.coordinator import Coordinator
 from moldau.server.coordinators.group_requests import requester
 from moldau.server.dispatch.context import RequestContext
@@ -26,6 +29,8 @@ async def handle(
     missing = request.protocol_type is None or request.protocol_name is None
     if missing and context.api_version >= _PROTOCOL_SINCE:
         return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    if not context.allows(READ_GROUP, request.group_id):
+        return SyncGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not request.group_id:
         return SyncGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     try:

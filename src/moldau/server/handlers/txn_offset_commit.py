@@ -8,6 +8,9 @@
 
 The partition of `__consumer_offsets` must be part of the transaction; it is verified or added
 (`coordinators/verification.py`).
+
+Requires WRITE on TRANSACTIONAL_ID, READ on GROUP, and READ on TOPIC for each topic; the partitions of a topic
+without it get TOPIC_AUTHORIZATION_FAILED.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from moldau.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+from moldau.security.acl.permissions import READ_GROUP, READ_TOPIC, WRITE_TRANSACTIONAL_ID
 from moldau.server.coordinators.coordinator import Coordinator
 from moldau.server.coordinators.group_requests import known_partitions, requester
 from moldau.server.coordinators.verification import TransactionVerifier, offset_commit_operation
@@ -41,9 +45,20 @@ async def handle(
     context: RequestContext,
     request: TxnOffsetCommitRequest,
 ) -> TxnOffsetCommitResponse:
+    try:
+        context.require(WRITE_TRANSACTIONAL_ID, request.transactional_id)
+        context.require(READ_GROUP, request.group_id)
+    except KafkaError as error:
+        topics = [_refusal(topic.name, topic.partitions, error.code) for topic in request.topics]
+        return TxnOffsetCommitResponse(topics=topics)
+    denied = context.unauthorized(READ_TOPIC, (topic.name for topic in request.topics))
     refused: dict[str, TxnOffsetCommitResponseTopic] = {}
     accepted: list[TxnOffsetCommitRequestTopic] = []
     for topic in request.topics:
+        if topic.name in denied:
+            code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            refused[topic.name] = _refusal(topic.name, topic.partitions, code)
+            continue
         known, missing = known_partitions(metadata.image, topic.name, topic.partitions)
         if missing:
             refused[topic.name] = _refusal(topic.name, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

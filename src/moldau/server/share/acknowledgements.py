@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Protocol
 
 from moldau.base.errors import ErrorCode, KafkaError
@@ -54,8 +55,11 @@ class Acknowledgements:
         *,
         version: int,
         renews: bool,
+        denied: AbstractSet[str],
     ) -> None:
+        """`denied` are the topics that the client may not read."""
         self._image = image
+        self._denied = denied
         self._highest = AckType.RENEW if version == _RENEWAL_SINCE else AckType.REJECT
         self._renews = renews
         self._outcomes: Outcomes = {}
@@ -92,6 +96,8 @@ class Acknowledgements:
             if not self._is_valid(batch) or batch.first_offset < previous_end:
                 raise KafkaError(ErrorCode.INVALID_REQUEST)
             previous_end = batch.last_offset
+        if topic.name in self._denied:
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         if place.partition not in topic.partitions:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
-from moldau.base.errors import KafkaError
+from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicId
 from moldau.share.keys import SharePartitionKey
 
@@ -58,3 +58,11 @@ async def answer_partitions(
         if pending:
             results.setdefault(topic.topic_id, []).extend(await asyncio.gather(*pending))
     return results.items()
+
+
+def refuse_partitions(
+    topics: Sequence[_Topic[P]], failed: Callable[[int, KafkaError], R]
+) -> Iterable[tuple[TopicId, list[R]]]:
+    """Return the results of a client without the permission of a broker."""
+    error = KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
+    return [(each.topic_id, [failed(one.partition, error) for one in each.partitions]) for each in topics]

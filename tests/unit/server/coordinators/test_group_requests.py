@@ -8,8 +8,11 @@ from moldau.metadata.image import MetadataImage
 from moldau.protocol.messages.offset_delete import OffsetDeleteRequestPartition
 from moldau.security.principal import ANONYMOUS
 from moldau.server.coordinators.group_requests import known_partitions, requester
-from moldau.server.dispatch.context import RequestContext
+from moldau.server.dispatch.context import ListenerContext, RequestContext
+from moldau.server.settings import BROKER
 from tests.harness.worlds.coordination import Coordination
+
+LISTENER = ListenerContext("PLAINTEXT", BROKER, "PLAINTEXT", {}, {})
 
 
 @pytest.mark.parametrize(
@@ -22,8 +25,8 @@ from tests.harness.worlds.coordination import Coordination
     ],
 )
 def test_hosts_are_written_as_java_writes_them(host: str, told: str) -> None:
-    context = RequestContext(11, 9, None, cast(Any, None), ANONYMOUS, host, cast(Any, None))
-    assert requester(context) == (9, "", told)
+    context = RequestContext(11, 9, None, LISTENER, ANONYMOUS, host, cast(Any, None))
+    assert requester(context).client_host == told
 
 
 def test_partitions_that_exist_are_told_from_those_that_do_not() -> None:

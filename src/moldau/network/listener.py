@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from moldau.network.connection import Connection, Dispatcher
+from moldau.network.half_open import HalfOpenConnections
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +46,7 @@ class ConnectionLimits:
     waiting: deque[Connection] = field(default_factory=deque)
     #: Connections whose client does not read its responses.
     stalled: dict[Connection, None] = field(default_factory=dict)
+    half_open: HalfOpenConnections = field(default_factory=HalfOpenConnections)
 
     def admit(self, connection: Connection) -> bool:
         host = connection.peer_host
@@ -82,6 +84,7 @@ class ConnectionLimits:
         return sum(connection.unsent_bytes for connection in self.stalled)
 
     def close_idle(self, now: float) -> None:
+        self.half_open.expire(now)
         if self.max_idle_ms < 0:
             return
         limit = now - self.max_idle_ms / 1000
@@ -108,7 +111,9 @@ class Listener:
         receive_buffer_bytes: int = -1,
         open_sockets: OpenSockets | None = None,
         tls: ServerTls | None = None,
+        logs_in: bool = False,
     ) -> None:
+        """`logs_in`: clients log in before anything else."""
         self.name = name
         self.host = ""
         self.port = -1
@@ -118,6 +123,7 @@ class Listener:
         self._buffers = (send_buffer_bytes, receive_buffer_bytes)
         self._open_sockets = open_sockets or bound_sockets
         self._tls = tls
+        self._logs_in = logs_in
         self._sockets: list[socket.socket] = []
         self._servers: list[asyncio.Server] = []
         self._connections: dict[Connection, None] = {}
@@ -165,10 +171,14 @@ class Listener:
 
     def _opened(self, connection: Connection) -> bool:
         self._connections[connection] = None
-        return self._limits.admit(connection)
+        admitted = self._limits.admit(connection)
+        if admitted and self._logs_in:
+            self._limits.half_open.opened(connection, connection.last_activity)
+        return admitted
 
     def _closed(self, connection: Connection) -> None:
         self._connections.pop(connection, None)
+        self._limits.half_open.closed(connection)
         self._limits.forget(connection)
 
 

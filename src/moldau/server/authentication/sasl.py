@@ -87,6 +87,8 @@ class _Login:
     previous: tuple[KafkaPrincipal, str] | None = None
     begun_at: float = float("-inf")
     bad_mechanism: str = ""
+    #: Whether a frame is being handled.
+    busy: bool = False
 
     @property
     def activity(self) -> str:
@@ -117,8 +119,12 @@ class SaslAuthentication:
             login = self._logins[connection] = _Login()
         if login.state is None and not self._begins_again(connection, login, frame):
             return None
+        if login.busy:
+            # Only after a disconnect: otherwise a connection waits for the response to its last frame.
+            raise CloseConnection("the login is not complete")
         if len(frame) > self._settings.max_receive_size:
             raise CloseConnection("a SASL frame is larger than sasl.server.max.receive.size")
+        login.busy = True
         return Response(
             pending=self._step(connection, login, bytes(frame)), closes=lambda: login.state is _State.FAILED
         )
@@ -185,6 +191,8 @@ class SaslAuthentication:
             if refused.header is None:
                 return ()
             return encode_frame(refused.header, refused.response)
+        finally:
+            login.busy = False
 
     def _handshake(self, connection: Connection, login: _Login, frame: bytes) -> Parts:
         header, served, request = decode_frame(self._listener.apis, memoryview(frame))
@@ -193,12 +201,12 @@ class SaslAuthentication:
                 f"a request of API {header.api_key} came before the SASL handshake; the client uses another "
                 "security.protocol, or it is not a Kafka client"
             )
+        if header.api_key == ApiKey.API_VERSIONS and login.state is not _State.VERSIONS_OR_HANDSHAKE:
+            raise CloseConnection("a second ApiVersions request came before the SASL handshake")
         if request is None:
             return not_served(served, header)
         if isinstance(request, SaslHandshakeRequest):
             return self._choose_mechanism(connection, login, header, request)
-        if login.state is not _State.VERSIONS_OR_HANDSHAKE:
-            raise CloseConnection("a second ApiVersions request came before the SASL handshake")
         return self._versions(connection, login, header, request)
 
     def _versions(

@@ -48,6 +48,7 @@ class Listeners:
                 receive_buffer_bytes=config["socket.receive.buffer.bytes"],
                 open_sockets=self._open_sockets,
                 tls=self._tls.of(endpoint.name),
+                logs_in=_logs_in(endpoint),
             )
             self._listeners.append(listener)
             ports[endpoint.name] = listener.bind(endpoint.host or None, endpoint.port)
@@ -82,5 +83,8 @@ class Listeners:
 
 def _max_frame(endpoint: Endpoint) -> str:
     """Return the config that limits the first frames of a connection: small ones until the SASL login."""
-    is_sasl = endpoint.protocol.startswith("SASL_")
-    return "sasl.server.max.receive.size" if is_sasl else "socket.request.max.bytes"
+    return "sasl.server.max.receive.size" if _logs_in(endpoint) else "socket.request.max.bytes"
+
+
+def _logs_in(endpoint: Endpoint) -> bool:
+    return endpoint.protocol.startswith("SASL_")

@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.harness.security.keytool import PASSWORD
-from tests.harness.security.secured_node import USERS, SecuredNode, jaas
+from tests.harness.security.secured_node import (
+    MECHANISMS,
+    SASL_LISTENERS,
+    STORE_LISTENERS,
+    USERS,
+    SecuredNode,
+    jaas,
+)
 
 
 class Way(NamedTuple):
@@ -24,6 +31,13 @@ class Way(NamedTuple):
 
     def __str__(self) -> str:
         return " ".join(filter(None, self))
+
+
+#: Every way to connect.
+WAYS = (
+    *(Way(listener, mechanism) for listener in SASL_LISTENERS for mechanism in MECHANISMS),
+    *(Way(listener) for listener in STORE_LISTENERS),
+)
 
 
 def unsecured_token(user: str, lifetime_seconds: int = 3600) -> str:

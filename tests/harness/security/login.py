@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 from moldau.protocol.messages.create_acls import AclCreation, CreateAclsRequest
@@ -64,3 +65,11 @@ def create_acls(node: SecuredNode, *creations: AclCreation) -> Any:
         answer = wire.call(CreateAclsRequest(creations=list(creations)), 3)
     assert [each.error_code for each in answer.results] == [0] * len(creations), answer
     return answer
+
+
+def open_prefix(node: SecuredNode) -> str:
+    """Let every principal use topics and groups with a new prefix; return it."""
+    prefix = f"open-{uuid.uuid4().hex[:8]}-"
+    rules = [acl("User:*", ALL, kind, prefix, pattern_type=PREFIXED) for kind in (TOPIC, GROUP)]
+    create_acls(node, *rules)
+    return prefix

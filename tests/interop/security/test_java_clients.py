@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-import uuid
 from pathlib import Path
 
 import pytest
 
-from tests.harness.security.client_settings import Way, java_settings, write_java_settings
-from tests.harness.security.login import ALL, GROUP, PREFIXED, TOPIC, acl, create_acls
-from tests.harness.security.secured_node import MECHANISMS, SASL_LISTENERS, STORE_LISTENERS, SecuredNode
+from tests.harness.security.client_settings import WAYS, Way, java_settings, write_java_settings
+from tests.harness.security.login import open_prefix
+from tests.harness.security.secured_node import SecuredNode
 from tests.interop.java_oracle import ask_java
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
-
-WAYS = [
-    *(Way(listener, mechanism) for listener in SASL_LISTENERS for mechanism in MECHANISMS),
-    *(Way(listener) for listener in STORE_LISTENERS),
-]
-
-
-def _open_prefix(node: SecuredNode) -> str:
-    """Let every principal use topics and groups with a new prefix; return it."""
-    prefix = f"open-{uuid.uuid4().hex[:8]}-"
-    rules = [
-        acl("User:*", ALL, resource_type, prefix, pattern_type=PREFIXED) for resource_type in (TOPIC, GROUP)
-    ]
-    create_acls(node, *rules)
-    return prefix
 
 
 def _run(node: SecuredNode, folder: Path, clients: dict[str, dict[str, str]], prefix: str) -> dict[str, str]:
@@ -42,7 +26,7 @@ def test_java_clients_produce_and_consume_with_every_mechanism_and_store(
     secured: SecuredNode, tmp_path: Path
 ) -> None:
     clients = {str(way): java_settings(secured, way) for way in WAYS}
-    results = _run(secured, tmp_path, clients, _open_prefix(secured))
+    results = _run(secured, tmp_path, clients, open_prefix(secured))
     assert results == dict.fromkeys(clients, "OK")
 
 

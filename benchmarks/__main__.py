@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks import coordination, picture, report
+from benchmarks import coordination, picture, report, tls
 from benchmarks.brokers import Software, apache, moldau
 from benchmarks.clients import FOLDER, JavaClient, Librdkafka
 from benchmarks.scale import logs
@@ -26,6 +26,8 @@ from tests.interop import jars
 
 _DOCS = Path(__file__).parents[1] / "docs"
 _QUICK = 0.1
+#: Parts of a round that can be measured alone and merged into the rounds of an earlier run.
+_PARTS = ("coordination", "tls")
 
 
 def main() -> int:
@@ -35,9 +37,9 @@ def main() -> int:
         librdkafka = Librdkafka()
         software, java = brokers()
         kept["machine"] = machine()
-        if options.only in (None, "compare", "coordination"):
+        if options.only in (None, "compare", *_PARTS):
             rounds = _rounds(options, librdkafka, software, java)
-            kept["rounds"] = _merged(kept["rounds"], rounds) if options.only == "coordination" else rounds
+            kept["rounds"] = _merged(kept["rounds"], rounds) if options.only in _PARTS else rounds
         if options.only in (None, "scale") and not options.quick:
             kept["once"] = _scale(options, software)
         Path(options.json).write_text(json.dumps(kept, indent=2) + "\n")
@@ -60,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--only",
-        choices=["compare", "coordination", "scale", "report"],
+        choices=["compare", *_PARTS, "scale", "report"],
         help="measure only this part, or nothing; take the rest from the JSON of an earlier run",
     )
     parser.add_argument("--json", default="benchmarks.json", help="file for the figures of all rounds")
@@ -103,9 +105,13 @@ def _rounds(
         for software in both if number % 2 == 0 else reversed(both):
             begin = time.monotonic()
             figures: Figures = {}
-            if options.only != "coordination":
+            if options.only not in _PARTS:
                 figures |= Round(librdkafka, java, share).measure(software)
-            rounds[software.name].append(figures | coordination.measure(software, share))
+            if options.only != "tls":
+                figures |= coordination.measure(software, share)
+            if options.only != "coordination":
+                figures |= tls.measure(software, librdkafka, share)
+            rounds[software.name].append(figures)
             _print_progress(
                 f"round {number + 1} of {count}: {software.name}, {time.monotonic() - begin:.0f} s"
             )

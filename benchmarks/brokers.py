@@ -134,16 +134,23 @@ class NodeProcess:
 
 
 class Broker:
-    """A node in its own folder, which is removed when the context ends."""
+    """A node in its own folder, which is removed when the context ends; `tls` adds an SSL listener."""
 
-    def __init__(self, software: Software) -> None:
+    def __init__(self, software: Software, *, tls: bool = False) -> None:
         self.name = software.name
         self._software = software
         self._port = free_port()
+        self._tls_port = free_port() if tls else None
+        #: What clients of the SSL listener need, as settings of librdkafka.
+        self.client_settings: dict[str, str] = {}
 
     @property
     def bootstrap(self) -> str:
         return f"127.0.0.1:{self._port}"
+
+    @property
+    def tls_bootstrap(self) -> str:
+        return f"127.0.0.1:{self._tls_port}"
 
     @property
     def pid(self) -> int:
@@ -153,8 +160,19 @@ class Broker:
         self._folder = Path(tempfile.mkdtemp(prefix=f"bench-{self.name}-"))
         data = str(self._folder / "data")
         properties = single_node_properties("127.0.0.1", self._port, free_port(), data)
+        if self._tls_port is not None:
+            self._add_tls(properties, self._tls_port)
         self._node = NodeProcess(self._software, self._folder, properties)
         return self
+
+    def _add_tls(self, properties: dict[str, str], port: int) -> None:
+        from tests.harness.security.certificates import Certificates
+
+        certificates = Certificates(self._folder / "certificates")
+        self.client_settings = certificates.librdkafka()
+        properties["listeners"] += f",SSL://127.0.0.1:{port}"
+        properties["listener.security.protocol.map"] = "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SSL:SSL"
+        properties |= certificates.server_properties()
 
     def __exit__(self, *_: object) -> None:
         self.kill()

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from benchmarks.coordination import COMMITS, FIGURES, PROCESSED, SETTLE, TRANSACTIONS
+from benchmarks.tls import CPU_PER_GIGABYTE, consume_name, produce_name
 from benchmarks.workloads import CPU, IDLE, LOADED, MEGABYTES, READY, RECORDS, REQUESTS, Figures, latency_name
 
 Rounds = dict[str, list[Figures]]
@@ -31,6 +32,18 @@ class Aim:
         return f"{'at least' if self.at_least else 'at most'} {self.ratio:g}"
 
 
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Moldau's figure itself should be at most `most`."""
+
+    figure: str
+    most: float
+
+
+LIMITS = (
+    *(Limit(f"{produce_name(size)}: {CPU_PER_GIGABYTE}", 2.5) for size in ("100 B", "1 KiB")),
+    *(Limit(f"{consume_name(size)}: {CPU_PER_GIGABYTE}", 1.8) for size in ("100 B", "1 KiB")),
+)
 AIMS = (
     Aim(f"produce 100 B, acks=1: {RECORDS}", 1.2, True),
     Aim(f"produce 100 B, acks=all: {RECORDS}", 1.2, True),
@@ -53,6 +66,11 @@ AIMS = (
     Aim(COMMITS, 1.0, True),
     Aim(TRANSACTIONS, 1.0, True),
     Aim(PROCESSED, 1.0, True),
+    *(
+        Aim(f"{name(size)}: {RECORDS}", 1.5, True)
+        for name in (produce_name, consume_name)
+        for size in ("100 B", "1 KiB")
+    ),
 )
 
 
@@ -90,28 +108,33 @@ def markdown(figures: dict[str, Compared], once: dict[str, Figures]) -> str:
     loads = [name.removesuffix(f": {CPU}") for name in figures if name.endswith(f": {CPU}")]
     bulk = [load for load in loads if f"{load}: {RECORDS}" in figures]
     eager = [load for load in loads if f"{load}: {REQUESTS}" in figures]
+    tls = [name.removesuffix(f": {CPU_PER_GIGABYTE}") for name in figures if name.endswith(CPU_PER_GIGABYTE)]
     coordination = [name for name in figures if name in FIGURES]
     plain = [name for name in figures if ": " not in name or name.startswith("end to end")]
     single = [name for name in plain if name not in FIGURES]
     sections = [
         ("### Throughput, and what it costs the broker", loads_table(figures, bulk, RECORDS)),
         ("### Many small requests (`linger.ms=0`)", loads_table(figures, eager, REQUESTS)),
+        ("### Over TLS", loads_table(figures, tls, RECORDS, cost=CPU_PER_GIGABYTE)),
         ("### Latency, start, memory", plain_table(figures[name] for name in single)),
         ("### Groups and transactions", plain_table(figures[name] for name in coordination)),
         ("### Scale (measured once)", plain_table(_once(once))),
         ("### Aims", aims_table(figures, AIMS)),
+        ("### Limits", limits_table(figures, LIMITS)),
     ]
     return "\n\n".join(f"{title}\n\n{table}" for title, table in sections if table)
 
 
-def loads_table(figures: dict[str, Compared], loads: Iterable[str], unit: str, peer: str = "Apache") -> str:
+def loads_table(
+    figures: dict[str, Compared], loads: Iterable[str], unit: str, peer: str = "Apache", cost: str = CPU
+) -> str:
     lines = []
     for load in loads:
-        speed, cost = figures[f"{load}: {unit}"], figures[f"{load}: {CPU}"]
+        speed, spent = figures[f"{load}: {unit}"], figures[f"{load}: {cost}"]
         megabytes = figures.get(f"{load}: {MEGABYTES}")
-        cells = [load, *_cells(speed, megabytes), *_cells(cost)]
+        cells = [load, *_cells(speed, megabytes), *_cells(spent)]
         lines.append(f"| {' | '.join(cells)} |")
-    head = f"| | Moldau, {unit} | {peer} | ratio | Moldau, CPU s per million records | {peer} | ratio |"
+    head = f"| | Moldau, {unit} | {peer} | ratio | Moldau, {cost.removeprefix('broker ')} | {peer} | ratio |"
     return "\n".join([head, "|---|---|---|---|---|---|---|", *lines]) if lines else ""
 
 
@@ -149,6 +172,16 @@ def aims_table(figures: dict[str, Compared], aims: Iterable[Aim], peer: str = "A
             lines.append(f"| {aim.figure} | {aim} | {figure.ratio:.2f} | {verdict} |")
     head = f"| Moldau over {peer} | aim | measured | |\n|---|---|---|---|"
     return "\n".join([head, *lines]) if lines else ""
+
+
+def limits_table(figures: dict[str, Compared], limits: Iterable[Limit]) -> str:
+    lines = [
+        f"| {limit.figure} | at most {limit.most:g} | {number(figures[limit.figure].moldau)} | "
+        f"{'met' if figures[limit.figure].moldau <= limit.most else '**not met**'} |"
+        for limit in limits
+        if limit.figure in figures
+    ]
+    return "\n".join(["| Moldau | limit | measured | |", "|---|---|---|---|", *lines]) if lines else ""
 
 
 def number(value: float) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from moldau.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from moldau.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from moldau.protocol.messages.sasl_handshake import SaslHandshakeRequest
+from tests.harness.security.scram import HASHES, Scram
 from tests.harness.security.secured_node import ADMIN, USERS, SecuredNode
 from tests.harness.wire.wire import Wire
 
@@ -36,6 +37,24 @@ def logged_in(
     answer = wire.call(SaslAuthenticateRequest(auth_bytes=plain_token(user, password)), 2)
     assert answer.error_code == 0, answer
     return wire
+
+
+def scram_login(
+    node: SecuredNode, mechanism: str, user: str, password: str, *, token: bool = False
+) -> Wire | int:
+    """Log in with SCRAM, as a user or with a delegation token; return the connection, or the error code."""
+    wire = Wire(node.address("SASL_PLAINTEXT"), timeout=_PATIENCE_SECONDS)
+    scram = Scram(user, password, HASHES[mechanism])
+    handshake = wire.call(SaslHandshakeRequest(mechanism=mechanism), 1)
+    assert handshake.error_code == 0, handshake
+    first = scram.first(extensions=",tokenauth=true" if token else "")
+    answer = wire.call(SaslAuthenticateRequest(auth_bytes=first), 2)
+    if answer.error_code == 0:
+        answer = wire.call(SaslAuthenticateRequest(auth_bytes=scram.final(answer.auth_bytes)), 2)
+    if answer.error_code == 0:
+        return wire
+    wire.close()
+    return int(answer.error_code)
 
 
 def acl(

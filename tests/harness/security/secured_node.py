@@ -62,12 +62,19 @@ def scram_options() -> list[str]:
 
 class SecuredNode:
     def __init__(
-        self, folder: Path, libs: Path, stores: Stores, config: Mapping[str, Setting] | None = None
+        self, folder: Path, libs: Path, stores: Stores | None, config: Mapping[str, Setting] | None = None
     ) -> None:
-        names = (*SASL_LISTENERS, "SESSIONS", *STORE_LISTENERS, "CONTROLLER")
+        """Without `stores`, the node has no listeners with TLS."""
+        secured = ("SASL_SSL", *STORE_LISTENERS) if stores is not None else ()
+        names = ("SASL_PLAINTEXT", "SESSIONS", *secured, "CONTROLLER")
         self.ports = {name: free_port() for name in names}
-        self.stores = stores
+        self._stores = stores
         self.shared = SharedFolder(folder, libs, {**self._properties(), **(config or {})})
+
+    @property
+    def stores(self) -> Stores:
+        assert self._stores is not None, "the node has no TLS"
+        return self._stores
 
     def start(self, software: str, *, formatted: bool = False) -> SecuredNode:
         if not formatted:
@@ -91,22 +98,23 @@ class SecuredNode:
             "listeners": ",".join(f"{name}://localhost:{port}" for name, port in self.ports.items()),
             "listener.security.protocol.map": ",".join(f"{k}:{v}" for k, v in protocols.items()),
             "controller.quorum.bootstrap.servers": f"localhost:{self.ports['CONTROLLER']}",
-            "inter.broker.listener.name": "SASL_SSL",
+            "inter.broker.listener.name": "SASL_SSL" if self._stores else "SASL_PLAINTEXT",
             "sasl.mechanism.inter.broker.protocol": "PLAIN",
             "sasl.mechanism.controller.protocol": "PLAIN",
             "sasl.enabled.mechanisms": ",".join(MECHANISMS),
             "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
             "listener.name.sessions.sasl.enabled.mechanisms": ",".join(SESSION_MECHANISMS),
             "listener.name.sessions.connections.max.reauth.ms": SESSION_MS,
+            "delegation.token.secret.key": "token-secret",
             "authorizer.class.name": AUTHORIZER,
             "super.users": f"User:{ADMIN};User:{BROKER_NAME}",
             **self._jaas(),
-            **self._stores(),
+            **(self._store_settings(self._stores) if self._stores else {}),
         }
 
     def _jaas(self) -> dict[str, str]:
         enabled = {
-            **dict.fromkeys(SASL_LISTENERS, MECHANISMS),
+            **dict.fromkeys((name for name in SASL_LISTENERS if name in self.ports), MECHANISMS),
             "SESSIONS": SESSION_MECHANISMS,
             "CONTROLLER": ("PLAIN",),
         }
@@ -118,13 +126,13 @@ class SecuredNode:
             for mechanism in mechanisms
         }
 
-    def _stores(self) -> dict[str, str]:
+    def _store_settings(self, stores: Stores) -> dict[str, str]:
         # Each listener has its own: the password of a store of the node would apply to the PEM files as well.
         settings = {}
         for listener in ("SASL_SSL", *STORE_LISTENERS):
             kind = listener if listener in STORE_LISTENERS else "PKCS12"
             own = {
-                **self.stores.settings("broker", kind),
+                **stores.settings("broker", kind),
                 "ssl.client.auth": _CLIENT_AUTHENTICATION.get(listener, "none"),
             }
             settings |= {f"listener.name.{listener.lower()}.{name}": value for name, value in own.items()}

@@ -6,7 +6,7 @@ A node can be stopped and restarted with the other software while the other node
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.harness.apache.node import ApacheCluster
@@ -18,10 +18,23 @@ from tests.harness.waiting import eventually
 
 class MixedNodes:
     def __init__(
-        self, software: Mapping[int, str], libs: Path, config: Mapping[str, Setting] | None = None
+        self,
+        software: Mapping[int, str],
+        libs: Path,
+        config: Mapping[str, Setting] | None = None,
+        *,
+        broker_listener: str = "PLAINTEXT",
+        format_options: Sequence[str] = (),
     ) -> None:
         """`software` is the software of each node at first."""
-        self._nodes = ApacheNodes(len(software), libs=libs, config=config)
+        self._nodes = ApacheNodes(
+            len(software),
+            libs=libs,
+            config=config,
+            broker_listener=broker_listener,
+            format_options=format_options,
+        )
+        self._format_options = format_options
         self._first = dict(software)
         self._moldau: dict[int, subprocess.Popen[bytes]] = {}
 
@@ -116,7 +129,8 @@ class MixedNodes:
         if (self.folder(node) / "logs" / "meta.properties").exists():
             return
         words = ["format", "-t", self._nodes.cluster_id, "-c", str(file)]
-        done = run_tool("kafka-storage", *words, "--initial-controllers", self._nodes.voters)
+        words += ["--initial-controllers", self._nodes.voters, *self._format_options]
+        done = run_tool("kafka-storage", *words)
         assert done.code == 0, done.err
 
 

@@ -77,8 +77,13 @@ class ApacheCluster:
         options: Sequence[str] = QUICK_START,
         cluster_id: str | None = None,
         voters: str | None = None,
+        broker_listener: str = "PLAINTEXT",
+        format_options: Sequence[str] = (),
     ) -> None:
-        """`voters` are the first controllers (`--initial-controllers`) of a node that is one of several."""
+        """`voters` are the first controllers (`--initial-controllers`) of a node that is one of several.
+
+        `broker_listener` is the name of the listener for clients; `format_options` are for `kafka-storage`.
+        """
         folder = libs or kafka_libs()
         if folder is None:
             raise ApacheFailed("set KAFKA_LIBS to the folder with Apache Kafka's jars")
@@ -91,6 +96,8 @@ class ApacheCluster:
         self._start_timeout = start_timeout
         self._cluster_id = cluster_id or random_id()
         self._format = ["--initial-controllers", voters] if voters else ["--standalone"]
+        self._format += format_options
+        self._broker_listener = broker_listener
         self._process: subprocess.Popen[bytes] | None = None
         self._said_before = 0
         self.port = 0
@@ -205,10 +212,11 @@ class ApacheCluster:
 
     def write_properties(self) -> Path:
         """Write the properties file of the node; its contents stay the same once the ports are known."""
+        broker = f"{self._broker_listener}://127.0.0.1:{self.port}"
         properties = {
             "process.roles": "broker,controller",
             "node.id": "1",
-            "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{self.controller_port}",
+            "listeners": f"{broker},CONTROLLER://127.0.0.1:{self.controller_port}",
             "controller.listener.names": "CONTROLLER",
             "controller.quorum.bootstrap.servers": f"127.0.0.1:{self.controller_port}",
             "log.dirs": str(self.data_dir / "logs"),

@@ -32,6 +32,8 @@ class ApacheNodes:
         heap: str = "256m",
         options: Sequence[str] = QUICK_START,
         start_timeout: float = 90.0,
+        broker_listener: str = "PLAINTEXT",
+        format_options: Sequence[str] = (),
     ) -> None:
         """`config` applies to every node, `configs` to single nodes by id."""
         self.folder = Path(tempfile.mkdtemp(prefix="apache-nodes-"))
@@ -49,6 +51,8 @@ class ApacheNodes:
                 options=options,
                 cluster_id=self.cluster_id,
                 voters=self.voters,
+                broker_listener=broker_listener,
+                format_options=format_options,
             )
             one.port, one.controller_port = port, controller_port
             self.nodes[node] = one

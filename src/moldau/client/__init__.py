@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from moldau.client.consumer.deserialization import RecordDeserializationError
     from moldau.client.consumer.rebalance import RebalanceListener
     from moldau.client.interceptors import ConsumerInterceptor, ProducerInterceptor
-    from moldau.client.librdkafka import ClientError
+    from moldau.client.librdkafka.errors import ClientError
     from moldau.client.partitioners import (
         DefaultPartitioner,
         Partitioner,
@@ -41,7 +41,7 @@ _HOMES = {
     "AsyncAdminClient": "client.admin.client",
     "AsyncConsumer": "client.aio",
     "AsyncProducer": "client.aio",
-    "ClientError": "client.librdkafka",
+    "ClientError": "client.librdkafka.errors",
     "Consumer": "client.consumer.consumer",
     "ConsumerInterceptor": "client.interceptors",
     "ConsumerRecord": "client.records",

@@ -8,7 +8,7 @@ from typing import Any
 import confluent_kafka
 
 from moldau.base.ids import TopicPartition
-from moldau.client.librdkafka import called, client_error
+from moldau.client.librdkafka.errors import called, client_error
 from moldau.client.records import OffsetAndMetadata, PartitionInfo
 
 

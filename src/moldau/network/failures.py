@@ -117,18 +117,17 @@ _TLS_REASONS = (
         "the server refused the handshake: it requires a client certificate (ssl.keystore.location), or has "
         "no cipher suite in common (ssl.cipher.suites)",
     ),
-    (
-        "EOF",
-        "the server closed the connection during the handshake: its listener may have another protocol",
-    ),
 )
 
 
 def tls_reason(error: BaseException | None) -> str | None:
-    """Return what a failed TLS handshake means, with the remedy; None for another failure."""
+    """Return what a failed TLS handshake means, with the remedy; None for another failure.
+
+    A connection that is closed during the handshake is another failure: the node may be stopping.
+    """
     # Without TLS the module is not loaded.
     ssl = sys.modules.get("ssl")
-    if ssl is None or not isinstance(error, ssl.SSLError):
+    if ssl is None or not isinstance(error, ssl.SSLError) or isinstance(error, ssl.SSLEOFError):
         return None
     if isinstance(error, ssl.SSLCertVerificationError):
         return _certificate_reason(error.verify_message)

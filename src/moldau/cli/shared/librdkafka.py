@@ -33,7 +33,7 @@ def _create(
     try:
         import confluent_kafka
 
-        from moldau.client.librdkafka import create, translate
+        from moldau.client.librdkafka.properties import create, translate
     except ImportError as error:
         raise ToolError(f"This tool needs librdkafka: pip install confluent-kafka ({error})") from error
     try:

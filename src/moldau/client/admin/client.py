@@ -61,12 +61,23 @@ def _blocking(
     return method
 
 
+#: The addresses of a cluster, properties by Kafka's names, or parsed settings.
+Where = str | Mapping[str, Any] | ClientSettings
+
+
+def _settings(where: Where) -> ClientSettings:
+    if isinstance(where, ClientSettings):
+        return where
+    if isinstance(where, str):
+        return ClientSettings(parse_addresses(where))
+    return ClientSettings.from_properties({name: str(value) for name, value in where.items()})
+
+
 class AsyncAdminClient:
     """Connects when first used. Close it, or use it in an `async with`."""
 
-    def __init__(self, where: str | ClientSettings) -> None:
-        settings = where if isinstance(where, ClientSettings) else ClientSettings(parse_addresses(where))
-        self.cluster = Cluster(settings)
+    def __init__(self, where: Where) -> None:
+        self.cluster = Cluster(_settings(where))
 
     async def close(self) -> None:
         self.cluster.close()
@@ -137,7 +148,7 @@ class AsyncAdminClient:
 class AdminClient:
     """The admin client without `await`. Its event loop runs in a thread of its own."""
 
-    def __init__(self, where: str | ClientSettings) -> None:
+    def __init__(self, where: Where) -> None:
         self.client = AsyncAdminClient(where)
         self._thread = LoopThread("moldau-admin")
 

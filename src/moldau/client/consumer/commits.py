@@ -18,7 +18,7 @@ import confluent_kafka
 from moldau.base.errors import KafkaError
 from moldau.base.ids import TopicPartition
 from moldau.client.interceptors import ConsumerInterceptor, call_all
-from moldau.client.librdkafka import client_error
+from moldau.client.librdkafka.errors import client_error
 from moldau.client.records import OffsetAndMetadata
 from moldau.client.topic_partitions import committed_offsets
 

@@ -32,7 +32,8 @@ from moldau.client.consumer.deserialization import RecordDeserializationError, R
 from moldau.client.consumer.positions import Positions
 from moldau.client.consumer.rebalance import RebalanceListener, callbacks
 from moldau.client.interceptors import ConsumerInterceptor, apply_all, call_all, instances
-from moldau.client.librdkafka import called, client_error, create, log_error, translate
+from moldau.client.librdkafka.errors import called, client_error, log_error
+from moldau.client.librdkafka.properties import create, translate
 from moldau.client.metrics import ConsumerMetrics
 from moldau.client.records import ConsumerRecord, OffsetAndMetadata, OffsetAndTimestamp, PartitionInfo
 from moldau.client.serdes import Deserializer

@@ -27,7 +27,8 @@ import confluent_kafka
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
 from moldau.client.interceptors import ProducerInterceptor, apply_all, call_all, instances
-from moldau.client.librdkafka import ClientError, called, client_error, create, log_error
+from moldau.client.librdkafka.errors import ClientError, called, client_error, log_error
+from moldau.client.librdkafka.properties import create
 from moldau.client.metrics import ProducerMetrics
 from moldau.client.partitioners import ANY_PARTITION, Partitioner, choose_partitioner
 from moldau.client.producer.settings import producer_settings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from moldau.client.librdkafka import translate
+from moldau.client.librdkafka.properties import translate
 
 #: Java's defaults where librdkafka's differ.
 _DEFAULTS: Mapping[str, Any] = {

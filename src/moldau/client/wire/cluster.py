@@ -76,7 +76,8 @@ def is_retriable(error: KafkaError) -> bool:
 
 
 def _is_passing(failure: tuple[Address, KafkaError]) -> bool:
-    return isinstance(failure[1], NodeUnreachable) and failure[1].passing
+    error = failure[1]
+    return isinstance(error, ConnectionLost) or (isinstance(error, NodeUnreachable) and error.passing)
 
 
 class Cluster:

@@ -148,7 +148,7 @@ class Run:
                 return
 
     def _print_failure(self, key: str | None, value: str, error: Any) -> None:
-        from moldau.client.librdkafka import client_error
+        from moldau.client.librdkafka.errors import client_error
 
         failure = client_error(error)
         print_event(

@@ -1,0 +1,1 @@
+"""librdkafka, the engine of producers and consumers: its properties, security and errors."""

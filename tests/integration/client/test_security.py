@@ -1,0 +1,227 @@
+"""Producer, consumer, admin client, batch reader and writer over every security protocol and mechanism."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.ids import TopicPartition
+from moldau.client import AdminClient, Consumer, NewTopic, Producer, checked
+from moldau.client.batches.reader import OffsetRange, read_batches, visible_batches
+from moldau.client.batches.writer import BatchWriter
+from moldau.client.share.consumer import ShareConsumer
+from moldau.client.wire.settings import ClientSettings
+from moldau.network.failures import LoginFailed, TlsFailed
+from moldau.protocol.records import Record, build_batch
+from moldau.security.tls.authority import Authority
+from tests.harness.security.every_listener import SecuredListeners, every_listener
+from tests.harness.security.secured_node import MECHANISMS, jaas
+
+WAYS = [
+    *(("SASL_PLAINTEXT", mechanism) for mechanism in MECHANISMS),
+    *(("SASL_SSL", mechanism) for mechanism in MECHANISMS),
+    ("SSL", ""),
+    ("MUTUAL", ""),
+]
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredListeners]:
+    with every_listener(tmp_path_factory.mktemp("secured")) as running:
+        yield running
+
+
+@pytest.fixture
+def created(node: SecuredListeners) -> str:
+    name = f"t-{uuid.uuid4().hex[:8]}"
+    with AdminClient(node.address()) as admin:
+        checked(admin.create_topics([NewTopic(name, partitions=1)]))
+    return name
+
+
+def write_own(properties: dict[str, str], topic: str, value: bytes) -> None:
+    writer = BatchWriter(ClientSettings.from_properties(properties))
+    writer.write([(TopicPartition(topic, 0), bytearray(build_batch([Record(0, 0, None, value)])))])
+    writer.flush()
+    writer.close()
+
+
+def read_own(properties: dict[str, str], topic: str, end: int) -> int:
+    """Return the number of records that the batch reader finds."""
+    settings = ClientSettings.from_properties(properties)
+    wanted = OffsetRange(TopicPartition(topic, 0), start=0, end=end)
+    batches = [header for each in read_batches(settings, wanted) for _, header in visible_batches(each)]
+    return sum(header.records_count for header in batches)
+
+
+@pytest.mark.parametrize(("listener", "mechanism"), WAYS)
+def test_every_client_speaks_every_mechanism(
+    node: SecuredListeners, created: str, listener: str, mechanism: str
+) -> None:
+    properties = node.properties(listener, mechanism)
+    with AdminClient(properties) as admin:
+        assert created in admin.list_topics()
+    with Producer(properties) as producer:
+        assert producer.send(created, b"librdkafka").result(20).offset == 0
+    write_own(properties, created, b"own")
+    assert read_own(properties, created, 2) == 2
+    with Consumer({**properties, "auto.offset.reset": "earliest"}) as consumer:
+        consumer.assign([TopicPartition(created, 0)])
+        seen: list[bytes | None] = []
+        deadline = time.monotonic() + 20
+        while len(seen) < 2 and time.monotonic() < deadline:
+            seen += [record.value for record in consumer.poll(1.0)]
+    assert seen == [b"librdkafka", b"own"]
+
+
+def test_share_consumer_logs_in(node: SecuredListeners, created: str) -> None:
+    properties = node.properties("SASL_PLAINTEXT", "SCRAM-SHA-256")
+    settings = ClientSettings.from_properties(properties)
+
+    async def consume() -> bytes | None:
+        async with ShareConsumer(settings, f"g-{created}", [created]) as consumer:
+            deadline = time.monotonic() + 30
+            while time.monotonic() < deadline:
+                await asyncio.to_thread(write_own, properties, created, b"shared")
+                if records := await consumer.poll(1.0):
+                    return records[0].record.value
+        return None
+
+    assert asyncio.run(consume()) == b"shared"
+
+
+@pytest.mark.parametrize(
+    ("listener", "changes", "code", "sentence"),
+    [
+        ("SASL_PLAINTEXT", {"sasl.jaas.config": "PLAIN"}, 58, "Invalid username or password"),
+        (
+            "SASL_PLAINTEXT",
+            {"sasl.mechanism": "SCRAM-SHA-256", "sasl.jaas.config": "SCRAM-SHA-256"},
+            58,
+            "SCRAM",
+        ),
+    ],
+)
+def test_wrong_password_is_reported_at_once(
+    node: SecuredListeners, listener: str, changes: dict[str, str], code: int, sentence: str
+) -> None:
+    changes = {**changes, "sasl.jaas.config": jaas(changes["sasl.jaas.config"], "alice", "wrong")}
+    begin = time.monotonic()
+    with (
+        AdminClient({**node.properties(listener), **changes}) as admin,
+        pytest.raises(LoginFailed, match=sentence) as error,
+    ):
+        admin.list_topics()
+    assert error.value.code == code
+    assert "wrong" not in str(error.value)
+    assert time.monotonic() - begin < 2.5
+
+
+def test_librdkafka_reports_a_refused_login(node: SecuredListeners, created: str) -> None:
+    properties = node.properties("SASL_PLAINTEXT") | {"sasl.jaas.config": jaas("PLAIN", "alice", "wrong")}
+    with Producer({**properties, "delivery.timeout.ms": "1500", "linger.ms": "0"}) as producer:
+        sent = producer.send(created, b"never")
+        with pytest.raises(KafkaError) as error:
+            sent.result(20)
+        producer.close(0)
+    assert error.value.code is ErrorCode.REQUEST_TIMED_OUT
+
+
+def test_sessions_are_renewed_before_they_end(node: SecuredListeners, created: str) -> None:
+    """KIP-368: the same connection is used for longer than `connections.max.reauth.ms`."""
+    with AdminClient(node.properties("SESSIONS", "SCRAM-SHA-512")) as admin:
+        begin = time.monotonic()
+        cluster = admin.client.cluster
+        connections = set()
+        while time.monotonic() - begin < 3.5:
+            admin.list_topics()
+            connections |= {id(each) for each in cluster._connections.values()}
+    assert len(connections) == 1
+
+
+@pytest.mark.parametrize(
+    ("listener", "protocol", "sentence"),
+    [
+        ("SASL_PLAINTEXT", "PLAINTEXT", "another security.protocol than PLAINTEXT"),
+        ("PLAINTEXT", "SSL", "another security.protocol than SSL"),
+        ("SSL", "PLAINTEXT", "another security.protocol than PLAINTEXT"),
+        ("PLAINTEXT", "SASL_PLAINTEXT", "does not use SASL"),
+        ("SSL", "SASL_SSL", "does not use SASL"),
+    ],
+)
+def test_another_protocol_is_named_within_seconds(
+    node: SecuredListeners, listener: str, protocol: str, sentence: str
+) -> None:
+    properties = node.properties(protocol) | {"bootstrap.servers": node.address(listener)}
+    with AdminClient(properties) as admin, pytest.raises(KafkaError, match=sentence):
+        admin.list_topics()
+
+
+@pytest.mark.parametrize(
+    ("listener", "changes", "sentence"),
+    [
+        ("SSL", {"ssl.truststore.location": "other"}, "not in the truststore"),
+        ("SSL", {"bootstrap.servers": "127.0.0.1"}, "mismatch"),
+        ("MUTUAL", {"ssl.keystore.location": "", "ssl.keystore.type": ""}, "requires a client certificate"),
+        ("MUTUAL", {"ssl.keystore.location": "stranger"}, "does not trust the CA of this client"),
+    ],
+)
+def test_refused_certificates_name_the_reason(
+    node: SecuredListeners, tmp_path: Path, listener: str, changes: dict[str, str], sentence: str
+) -> None:
+    stranger = Authority.create("Another CA")
+    values = {
+        "other": str(stranger.write_trust_pem(tmp_path / "other.pem")),
+        "stranger": str(stranger.issue("mallory").write_pem(tmp_path / "mallory.pem")),
+        "127.0.0.1": f"127.0.0.1:{node.ports['SSL']}",
+    }
+    properties = node.properties(listener) | {name: values.get(text, text) for name, text in changes.items()}
+    begin = time.monotonic()
+    with AdminClient(properties) as admin, pytest.raises(TlsFailed, match=sentence):
+        admin.list_topics()
+    assert time.monotonic() - begin < 2.5
+
+
+@pytest.mark.parametrize("kind", ["PKCS12", "PEM text"])
+def test_stores_of_every_type_reach_librdkafka(node: SecuredListeners, created: str, kind: str) -> None:
+    pem = (node.folder / "client.pem").read_text()
+    stores = {
+        "PKCS12": {
+            "ssl.keystore.type": "PKCS12",
+            "ssl.keystore.location": str(node.folder / "client.p12"),
+            "ssl.keystore.password": "store-secret",
+            "ssl.truststore.type": "PKCS12",
+            "ssl.truststore.location": str(node.folder / "trust.p12"),
+            "ssl.truststore.password": "store-secret",
+        },
+        "PEM text": {
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.key": pem,
+            "ssl.keystore.certificate.chain": pem,
+            "ssl.keystore.location": "",
+            "ssl.truststore.certificates": (node.folder / "trust.pem").read_text(),
+            "ssl.truststore.location": "",
+        },
+    }
+    with Producer(node.properties("MUTUAL") | stores[kind]) as producer:
+        assert producer.send(created, b"1").result(20).offset == 0
+
+
+def test_librdkafkas_names_work_in_our_own_client(node: SecuredListeners, created: str) -> None:
+    files = {
+        "bootstrap.servers": node.address("MUTUAL"),
+        "security.protocol": "ssl",
+        "ssl.ca.location": str(node.folder / "trust.pem"),
+        "ssl.certificate.location": str(node.folder / "client.pem"),
+        "ssl.key.location": str(node.folder / "client.pem"),
+    }
+    with AdminClient(files) as admin:
+        assert created in admin.list_topics()
+    with Producer(files) as producer:
+        assert producer.send(created, b"1").result(20).offset == 0

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
 from moldau.cli.moldau.exits import exit_with
 from moldau.cli.shared.connection import DEFAULT_BOOTSTRAP, load_config
+
+if TYPE_CHECKING:
+    from moldau.cli.moldau.doctor.permissions import Checked
 
 
 def doctor(
@@ -24,24 +28,40 @@ def doctor(
     command_config: Annotated[
         str | None, typer.Option(metavar="FILE", help="Properties file of the client, which is checked, too.")
     ] = None,
+    topic: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TOPIC", help="Check the permissions on this topic, too. May be repeated."),
+    ] = None,
+    group: Annotated[
+        list[str] | None,
+        typer.Option(metavar="GROUP", help="Check the permissions on this group, too. May be repeated."),
+    ] = None,
     timeout_ms: Annotated[
         int, typer.Option(metavar="MS", help="Milliseconds to wait for each connection and each response.")
     ] = 5000,
 ) -> None:
-    """Find out why a client cannot connect to a cluster, and what to change."""
+    """Find out why a client cannot connect to a cluster or use a topic, and what to change."""
 
     def work() -> int:
         properties = load_config(command_config)
         address = bootstrap or bootstrap_server or properties.get("bootstrap.servers") or DEFAULT_BOOTSTRAP
-        return _print_findings(address, timeout_ms, properties.get("security.protocol", "PLAINTEXT").upper())
+        from moldau.cli.moldau.doctor.permissions import Checked
+
+        checked = [Checked.topic(name) for name in topic or ()] + [
+            Checked.group(name) for name in group or ()
+        ]
+        return _print_findings(address, timeout_ms, properties, checked)
 
     exit_with(work)
 
 
-def _print_findings(bootstrap: str, timeout_ms: int, protocol: str) -> int:
+def _print_findings(
+    bootstrap: str, timeout_ms: int, properties: Mapping[str, str], checked: Sequence[Checked]
+) -> int:
     import asyncio
 
-    from moldau.cli.moldau.doctor.diagnosis import Level, examine
+    from moldau.cli.moldau.doctor.diagnosis import examine
+    from moldau.cli.moldau.doctor.findings import Level
 
     console = Console(highlight=False, soft_wrap=True)
     console.print(f"Connecting to {bootstrap} as a client does ...", markup=False)
@@ -50,7 +70,7 @@ def _print_findings(bootstrap: str, timeout_ms: int, protocol: str) -> int:
 
     async def show() -> None:
         nonlocal problems
-        async for finding in examine(bootstrap, timeout_ms, protocol):
+        async for finding in examine(bootstrap, timeout_ms, properties, checked):
             word, colour = marks[finding.level]
             console.print(f"[{colour}]{word:>8}[/]  ", end="")
             console.print(finding.what, markup=False)

@@ -8,57 +8,84 @@ machine, layer by layer, and yields a finding for each step.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 
 from moldau.base.errors import KafkaError
+from moldau.cli.moldau.doctor.certificates import describe
+from moldau.cli.moldau.doctor.explanations import certificate_of, explain
+from moldau.cli.moldau.doctor.findings import Finding, Level
+from moldau.cli.moldau.doctor.permissions import Checked, check_permissions
 from moldau.cli.moldau.doctor.probe import Probe, Reached, is_loopback, is_wildcard, probe
+from moldau.client.wire.security import SecuritySettings
 from moldau.client.wire.settings import Address, parse_addresses
+from moldau.network.connector import PLAINTEXT, Connector
 from moldau.protocol.messages.metadata import MetadataResponse, MetadataResponseBroker
 
 TIMEOUT_MS = 5_000
 USUAL_PORT = 9092
-
-
-class Level(Enum):
-    GOOD = "ok"
-    NOTE = "note"
-    PROBLEM = "problem"
+_IS_KAFKA = (Reached.KAFKA, Reached.OTHER_PROTOCOL)
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """The result of one check. `advice` says what to change; every problem has some."""
+class Client:
+    """The client whose connections are diagnosed."""
 
-    level: Level
-    what: str
-    advice: str | None = None
+    security: SecuritySettings
+    connector: Connector
+    timeout_ms: int
+
+    async def probe(self, address: Address) -> Probe:
+        return await probe(address, self.connector, self.timeout_ms)
 
 
 def diagnose(
-    bootstrap: str, *, timeout_ms: int = TIMEOUT_MS, security_protocol: str = "PLAINTEXT"
+    bootstrap: str,
+    *,
+    timeout_ms: int = TIMEOUT_MS,
+    properties: Mapping[str, str] | None = None,
+    checked: Sequence[Checked] = (),
 ) -> list[Finding]:
-    """Return all findings about connecting to `bootstrap` from this machine."""
+    """Return all findings about connecting to `bootstrap` from this machine with a client's properties."""
 
     async def collect() -> list[Finding]:
-        return [finding async for finding in examine(bootstrap, timeout_ms, security_protocol)]
+        return [finding async for finding in examine(bootstrap, timeout_ms, properties or {}, checked)]
 
     return asyncio.run(collect())
 
 
-async def examine(bootstrap: str, timeout_ms: int, security_protocol: str) -> AsyncIterator[Finding]:
-    """Yield findings about the bootstrap addresses, then about the brokers of the cluster."""
+async def examine(
+    bootstrap: str, timeout_ms: int, properties: Mapping[str, str], checked: Sequence[Checked]
+) -> AsyncIterator[Finding]:
+    """Yield findings about the bootstrap addresses, the brokers of the cluster, and the permissions."""
     try:
-        addresses = parse_addresses(bootstrap)
+        security = SecuritySettings.from_properties(properties)
+    except KafkaError as error:
+        yield Finding(
+            Level.PROBLEM,
+            f"The settings of the client cannot be used: {error}",
+            "Correct them in the properties file.",
+        )
+        return
+    try:
+        addresses = parse_addresses(bootstrap, protocol=security.protocol)
     except KafkaError as error:
         yield Finding(Level.PROBLEM, str(error), "Write host:port; Kafka's usual port is 9092.")
         return
+    client = Client(security, security.connector(), timeout_ms)
+    async for finding in _examine_addresses(addresses, client, checked):
+        yield finding
+
+
+async def _examine_addresses(
+    addresses: Sequence[Address], client: Client, checked: Sequence[Checked]
+) -> AsyncIterator[Finding]:
     clusters: dict[str, tuple[Address, MetadataResponse]] = {}
     for address in addresses:
-        found = await probe(address, timeout_ms)
-        yield _check_bootstrap(found, security_protocol)
-        async for finding in _bootstrap_notes(found, timeout_ms):
+        found = await client.probe(address)
+        for finding in _check_bootstrap(found, client.security):
+            yield finding
+        async for finding in _bootstrap_notes(found, client.timeout_ms):
             yield finding
         if found.metadata is not None:
             clusters.setdefault(found.metadata.cluster_id or "", (address, found.metadata))
@@ -70,73 +97,25 @@ async def examine(bootstrap: str, timeout_ms: int, security_protocol: str) -> As
             "Name only brokers of one cluster.",
         )
     for address, metadata in clusters.values():
-        async for finding in _check_cluster(address, metadata, timeout_ms):
+        async for finding in _check_cluster(address, metadata, client):
+            yield finding
+        async for finding in check_permissions(address, client.security, client.timeout_ms, checked):
             yield finding
 
 
-def _check_bootstrap(found: Probe, security_protocol: str) -> Finding:
-    if found.reached is Reached.KAFKA and security_protocol not in ("PLAINTEXT", ""):
-        return Finding(
-            Level.PROBLEM,
-            f"{found.address} speaks PLAINTEXT, but the client is configured for {security_protocol}.",
-            "Remove security.protocol from the client's settings, or use the port of the secured listener.",
-        )
-    if found.reached is Reached.KAFKA:
-        return Finding(Level.GOOD, f"{found.address} ({', '.join(found.accepted)}) is a Kafka broker.")
-    if found.reached is Reached.TLS and "SSL" in security_protocol:
-        return Finding(Level.GOOD, f"{found.address} speaks TLS, like the client.")
-    if found.reached is Reached.SASL and security_protocol == "SASL_PLAINTEXT":
-        return Finding(Level.GOOD, f"{found.address} requires SASL, like the client.")
-    return Finding(Level.PROBLEM, *explain(found))
-
-
-def explain(found: Probe) -> tuple[str, str]:
-    """Return what is wrong with an address where no broker answered, and what to do."""
-    at, host = found.address, found.address.host
-    explanations = {
-        Reached.NAME_UNKNOWN: (
-            f"The name {host} cannot be resolved on this machine ({found.detail}).",
-            "Check the spelling. For a name that exists only inside Docker or Kubernetes, add a listener "
-            "that advertises a name or address known here, or a line in /etc/hosts.",
-        ),
-        Reached.REFUSED: (
-            f"Nothing listens at {at} ({', '.join(found.resolved)}): connection refused.",
-            "Is the broker running (`moldau dev` starts one)? Is this the port in its `listeners`? In a "
-            "container, is the port published?",
-        ),
-        Reached.TIMED_OUT: (
-            f"{at} ({', '.join(found.resolved)}) does not answer.",
-            "A firewall drops the packets, or the address is in a network that cannot be reached from here.",
-        ),
-        Reached.UNREACHABLE: (
-            f"There is no route to {at} ({', '.join(found.resolved)}): {found.detail}.",
-            "The address is in a network that cannot be reached from here. Use another address.",
-        ),
-        Reached.TLS: (
-            f"{at} speaks TLS, but the client is configured for PLAINTEXT.",
-            "Set security.protocol=SSL (SASL_SSL if it also requires SASL) in the client, or use the port "
-            "of a PLAINTEXT listener.",
-        ),
-        Reached.SASL: (
-            f"{at} requires SASL authentication ({', '.join(found.mechanisms)}).",
-            "Set security.protocol=SASL_PLAINTEXT and sasl.mechanism in the client, or use the port of a "
-            "PLAINTEXT listener.",
-        ),
-        Reached.CONTROLLER: (
-            f"{at} is the listener of a controller; clients connect to brokers.",
-            "Use the port of a listener that is not in controller.listener.names.",
-        ),
-        Reached.NOT_KAFKA: (
-            f"{at} {found.detail}.",
-            "Use the port of a Kafka listener; it is in the broker's `listeners`.",
-        ),
-        Reached.SILENT: (
-            f"{at} accepts connections but does not answer Kafka requests: {found.detail}.",
-            "Another program may use the port, the broker may still be starting, or it has reached "
-            "max.connections. Check the broker's log.",
-        ),
-    }
-    return explanations[found.reached]
+def _check_bootstrap(found: Probe, security: SecuritySettings) -> list[Finding]:
+    """Return a finding for each step that a client takes at a bootstrap address."""
+    if found.reached is not Reached.KAFKA:
+        return [explain(found, security.mechanism)]
+    findings = []
+    certificate = certificate_of(found)
+    if certificate is not None:
+        findings.append(describe(certificate, found.address))
+    if security.sasl:
+        findings.append(Finding(Level.GOOD, f"{found.address} accepts the login with {security.mechanism}."))
+    served = f"{found.address} ({', '.join(found.accepted)}) is a Kafka broker"
+    secured = "." if security.protocol == "PLAINTEXT" else f", reached with {security.protocol}."
+    return [*findings, Finding(Level.GOOD, served + secured)]
 
 
 async def _bootstrap_notes(found: Probe, timeout_ms: int) -> AsyncIterator[Finding]:
@@ -151,15 +130,15 @@ async def _bootstrap_notes(found: Probe, timeout_ms: int) -> AsyncIterator[Findi
         )
     elsewhere = Address(found.address.host, USUAL_PORT)
     wrong_port = found.reached in (Reached.REFUSED, Reached.NOT_KAFKA) and elsewhere != found.address
-    if wrong_port and (await probe(elsewhere, timeout_ms)).reached is Reached.KAFKA:
+    if wrong_port and (await probe(elsewhere, PLAINTEXT, timeout_ms)).reached in _IS_KAFKA:
         yield Finding(Level.NOTE, f"There is a Kafka broker at {elsewhere}.", f"Did you mean {elsewhere}?")
 
 
 async def _check_cluster(
-    bootstrap: Address, metadata: MetadataResponse, timeout_ms: int
+    bootstrap: Address, metadata: MetadataResponse, client: Client
 ) -> AsyncIterator[Finding]:
     for broker in sorted(metadata.brokers, key=lambda broker: broker.node_id):
-        yield await _check_broker(bootstrap, metadata, broker, timeout_ms)
+        yield await _check_broker(bootstrap, metadata, broker, client)
     offline = [
         f"{topic.name}-{partition.partition_index}"
         for topic in metadata.topics
@@ -177,11 +156,11 @@ async def _check_cluster(
 
 
 async def _check_broker(
-    bootstrap: Address, metadata: MetadataResponse, broker: MetadataResponseBroker, timeout_ms: int
+    bootstrap: Address, metadata: MetadataResponse, broker: MetadataResponseBroker, client: Client
 ) -> Finding:
     advertised = Address(broker.host, broker.port)
     name = f"Broker {broker.node_id} advertises {advertised}"
-    setting = f"advertised.listeners=PLAINTEXT://{bootstrap}"
+    setting = f"advertised.listeners={client.security.protocol}://{bootstrap}"
     if is_wildcard(broker.host):
         return Finding(
             Level.PROBLEM,
@@ -194,9 +173,10 @@ async def _check_broker(
             f"{name}: every client will connect to its own machine, not to {bootstrap.host}.",
             f"Set {setting} on the broker.",
         )
-    found = await probe(advertised, timeout_ms)
+    found = await client.probe(advertised)
     if found.reached is not Reached.KAFKA:
-        what, advice = explain(found)
+        problem = explain(found, client.security.mechanism)
+        what, advice = problem.what, problem.advice
         if found.reached in (Reached.NAME_UNKNOWN, Reached.REFUSED, Reached.TIMED_OUT, Reached.UNREACHABLE):
             advice = f"Set {setting} on the broker, or make {advertised} reachable from here."
         return Finding(Level.PROBLEM, f"{name}, where clients connect after {bootstrap}. {what}", advice)

@@ -1,4 +1,4 @@
-"""Probe an address layer by layer: name resolution, TCP connection, TLS or Kafka protocol, metadata.
+"""Probe an address layer by layer: name resolution, TCP connection, TLS, SASL login, metadata.
 
 Every step has a timeout. A probe never raises; a failure is part of its result.
 """
@@ -9,17 +9,16 @@ import asyncio
 import errno
 import ipaddress
 import socket
-import ssl
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.cli.moldau.doctor.listener import CLIENT_ID, Listener, detect
 from moldau.client.wire.settings import Address
 from moldau.network.client import NodeConnection
-from moldau.network.failures import NotKafka
-from moldau.protocol.api_keys import ApiKey
+from moldau.network.connector import Connector
+from moldau.network.failures import NotKafka, TlsFailed
 from moldau.protocol.messages.metadata import MetadataRequest, MetadataResponse
-from moldau.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
 
 class Reached(Enum):
@@ -29,11 +28,15 @@ class Reached(Enum):
     REFUSED = auto()
     TIMED_OUT = auto()
     UNREACHABLE = auto()
-    TLS = auto()
     NOT_KAFKA = auto()
     SILENT = auto()
-    SASL = auto()
     CONTROLLER = auto()
+    #: The listener has another security protocol than the client.
+    OTHER_PROTOCOL = auto()
+    #: A store or the credentials of the client cannot be used.
+    INVALID_CLIENT = auto()
+    TLS_FAILED = auto()
+    LOGIN_FAILED = auto()
     KAFKA = auto()
 
 
@@ -47,8 +50,9 @@ class Probe:
     #: IP addresses that the name resolves to, and those that accepted a connection.
     resolved: list[str] = field(default_factory=list)
     accepted: list[str] = field(default_factory=list)
-    #: SASL mechanisms that the listener supports.
-    mechanisms: list[str] = field(default_factory=list)
+    listener: Listener | None = None
+    #: Why the client could not connect although it has the protocol of the listener.
+    failure: KafkaError | None = None
     metadata: MetadataResponse | None = None
 
     @property
@@ -56,8 +60,8 @@ class Probe:
         return bool(self.accepted)
 
 
-async def probe(address: Address, timeout_ms: int) -> Probe:
-    """Connect to an address and request metadata; return how far that went."""
+async def probe(address: Address, connector: Connector, timeout_ms: int) -> Probe:
+    """Connect to an address as the client does and request metadata; return how far that went."""
     try:
         found = await asyncio.get_running_loop().getaddrinfo(*address, type=socket.SOCK_STREAM)
     except (socket.gaierror, UnicodeError) as error:
@@ -68,8 +72,8 @@ async def probe(address: Address, timeout_ms: int) -> Probe:
     if not accepted:
         reached, detail = _most_telling(outcomes)
         return Probe(address, reached, detail, resolved)
-    result = await _probe_protocol(Address(accepted[0], address.port), timeout_ms)
-    result.address, result.resolved, result.accepted = address, resolved, accepted
+    result = await _probe_listener(address, accepted[0], connector, timeout_ms)
+    result.resolved, result.accepted = resolved, accepted
     return result
 
 
@@ -96,60 +100,51 @@ def _most_telling(outcomes: list[OSError | None]) -> tuple[Reached, str]:
     return Reached.TIMED_OUT, "no answer"
 
 
-async def _probe_protocol(address: Address, timeout_ms: int) -> Probe:
-    """Send Kafka requests to an open port; if they fail, find out whether it speaks TLS."""
+async def _probe_listener(address: Address, ip: str, connector: Connector, timeout_ms: int) -> Probe:
+    """Find out what an open port speaks; connect as the client does if that is the client's protocol."""
     try:
-        connection = await NodeConnection.connect(*address, client_id="moldau-doctor", timeout_ms=timeout_ms)
+        listener = await detect(Address(ip, address.port), timeout_ms)
     except NotKafka as error:
-        if await _speaks_tls(address, timeout_ms):
-            return Probe(address, Reached.TLS)
         return Probe(address, Reached.NOT_KAFKA, error.reason)
     except KafkaError as error:
-        if await _speaks_tls(address, timeout_ms):
-            return Probe(address, Reached.TLS)
         return Probe(address, Reached.SILENT, str(error))
+    if listener.is_controller:
+        return Probe(address, Reached.CONTROLLER, listener=listener)
+    wanted = connector.security.protocol
+    unknown = listener.requires_certificate and wanted in ("SSL", "SASL_SSL")
+    if listener.protocol != wanted and not unknown:
+        return Probe(address, Reached.OTHER_PROTOCOL, wanted, listener=listener)
+    return await _probe_client(address, listener, connector, timeout_ms)
+
+
+async def _probe_client(address: Address, listener: Listener, connector: Connector, timeout_ms: int) -> Probe:
     try:
-        return await _probe_broker(connection, address, timeout_ms)
+        connection = await NodeConnection.connect(
+            *address, client_id=CLIENT_ID, timeout_ms=timeout_ms, connector=connector
+        )
+        try:
+            request = MetadataRequest(topics=None)
+            metadata: MetadataResponse = await connection.call(request, timeout_ms=timeout_ms)
+        finally:
+            connection.close()
     except KafkaError as error:
-        return Probe(address, Reached.SILENT, str(error))
-    finally:
-        connection.close()
+        return Probe(address, _failed_step(error), str(error), listener=listener, failure=error)
+    return Probe(address, Reached.KAFKA, listener=listener, metadata=metadata)
 
 
-async def _probe_broker(connection: NodeConnection, address: Address, timeout_ms: int) -> Probe:
-    if not connection.supports(ApiKey.METADATA):
-        return Probe(address, Reached.CONTROLLER)
-    if connection.supports(ApiKey.SASL_HANDSHAKE):
-        # A PLAINTEXT listener answers ILLEGAL_SASL_STATE; a SASL listener lists its mechanisms.
-        handshake: SaslHandshakeResponse = await connection.call(
-            SaslHandshakeRequest(mechanism="MOLDAU-DOCTOR"), timeout_ms=timeout_ms
-        )
-        if handshake.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
-            return Probe(address, Reached.SASL, mechanisms=handshake.mechanisms)
-        connection = await NodeConnection.connect(*address, client_id="moldau-doctor", timeout_ms=timeout_ms)
-    try:
-        metadata: MetadataResponse = await connection.call(
-            MetadataRequest(topics=None), timeout_ms=timeout_ms
-        )
-    finally:
-        connection.close()
-    return Probe(address, Reached.KAFKA, metadata=metadata)
+_LOGIN_CODES = (
+    ErrorCode.SASL_AUTHENTICATION_FAILED,
+    ErrorCode.UNSUPPORTED_SASL_MECHANISM,
+    ErrorCode.ILLEGAL_SASL_STATE,
+)
 
 
-async def _speaks_tls(address: Address, timeout_ms: int) -> bool:
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    try:
-        async with asyncio.timeout(timeout_ms / 1000):
-            _, writer = await asyncio.open_connection(*address, ssl=context)
-    except ssl.SSLError as error:
-        # A broker that requires a client certificate rejects the handshake with a TLS alert.
-        return "alert" in str(error).lower()
-    except OSError:
-        return False
-    writer.close()
-    return True
+def _failed_step(error: KafkaError) -> Reached:
+    if isinstance(error, TlsFailed):
+        return Reached.TLS_FAILED
+    if error.code is ErrorCode.INVALID_CONFIG:
+        return Reached.INVALID_CLIENT
+    return Reached.LOGIN_FAILED if error.code in _LOGIN_CODES else Reached.SILENT
 
 
 def is_loopback(host: str) -> bool:

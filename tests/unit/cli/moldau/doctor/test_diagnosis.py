@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from moldau.cli.moldau.doctor.diagnosis import Finding, Level, diagnose
+from moldau.cli.moldau.doctor.diagnosis import diagnose
+from moldau.cli.moldau.doctor.findings import Finding, Level
 from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
 from moldau.protocol.messages.sasl_handshake import SaslHandshakeResponse
@@ -109,7 +110,9 @@ def test_controller_listener_is_recognised() -> None:
 
 def test_ssl_client_at_a_plaintext_listener_is_a_problem() -> None:
     with FakeBroker() as broker:
-        assert "the client is configured for SSL" in only_problem(broker.bootstrap, security_protocol="SSL")
+        assert "the client is configured for SSL" in only_problem(
+            broker.bootstrap, properties={"security.protocol": "SSL"}
+        )
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ class QuerySpec:
     trigger: Mapping[str, Any] = field(default_factory=lambda: {"processingTime": "1 second"})
     exactly_once: bool = True
     #: Other options of the sink.
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def sink_options(self) -> dict[str, str]:
         options = {"kafka.bootstrap.servers": self.bootstrap_servers, **self.options}

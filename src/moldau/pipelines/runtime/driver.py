@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from moldau.config.properties import PropertiesError, load_properties
 from moldau.pipelines.runtime.definition import BadDefinition
 from moldau.pipelines.runtime.progress_line import ProgressLine
 from moldau.pipelines.runtime.restarts import TRIES, Policy
@@ -55,6 +56,8 @@ class RunSettings:
     metrics_port: int | None = None
     config: dict[str, str] = field(default_factory=dict)
     tries: int = TRIES
+    #: The properties file of the client. Its content may be secret: only its name is passed on.
+    command_config: str | None = None
 
 
 def main(argv: list[str]) -> int:
@@ -95,6 +98,7 @@ def _run(settings: RunSettings, loaded: Loaded, folder: StateFolder, stopping: t
     from moldau.pipelines.runtime.host import Host
     from moldau.pipelines.runtime.metrics import serve_metrics
 
+    client = _client_properties(settings.command_config)
     line = ProgressLine(sys.stdout)
     line.begin(_announce_start(settings, loaded, folder))
     config = {"spark.scheduler.mode": "FAIR", **loaded.config, **settings.config}
@@ -107,7 +111,7 @@ def _run(settings: RunSettings, loaded: Loaded, folder: StateFolder, stopping: t
         **optional,
     )
     host = Host(spark, folder, _now_ms)
-    _add_all(host, settings, loaded, folder)
+    _add_all(host, settings, loaded, folder, client)
     if settings.metrics_port is not None:
         port = serve_metrics(host.hosted, settings.metrics_port)
         line.close()
@@ -150,7 +154,23 @@ def _new_status(settings: RunSettings, name: str, files: Mapping[str, Path]) -> 
     )
 
 
-def _add_all(host: Host, settings: RunSettings, loaded: Loaded, folder: StateFolder) -> None:
+def _client_properties(path: str | None) -> dict[str, str]:
+    """Read the properties of the client; the addresses are those of the command line and the pipelines."""
+    if path is None:
+        return {}
+    try:
+        properties = load_properties(path)
+    except OSError as error:
+        raise BadDefinition(f"Unable to read file {path}: {error.strerror}") from error
+    except PropertiesError as error:
+        raise BadDefinition(f"{path}, {error}") from error
+    properties.pop("bootstrap.servers", None)
+    return properties
+
+
+def _add_all(
+    host: Host, settings: RunSettings, loaded: Loaded, folder: StateFolder, client: Mapping[str, str]
+) -> None:
     from moldau.pipelines.runtime.host import Hosted
     from moldau.pipelines.runtime.python_pipeline import Context
 
@@ -159,7 +179,7 @@ def _add_all(host: Host, settings: RunSettings, loaded: Loaded, folder: StateFol
         if status.state not in ENDED:
             status.state = "starting"
         checkpoints = str((folder.of(name) / "checkpoint").absolute())
-        context = Context(settings.bootstrap_servers, checkpoints)
+        context = Context(settings.bootstrap_servers, checkpoints, client)
         host.add(Hosted(runnable, status, context, Policy(tries=settings.tries)))
 
 

@@ -6,6 +6,7 @@ sink has its own query and checkpoint.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -24,14 +25,22 @@ from moldau.pipelines.sink.dead_letters import dead_letters
 
 
 def start_definition(
-    spark: SparkSession, definition: Definition, bootstrap_servers: str, checkpoints: str
+    spark: SparkSession,
+    definition: Definition,
+    bootstrap_servers: str,
+    checkpoints: str,
+    kafka_options: Mapping[str, str] | None = None,
 ) -> list[StreamingQuery]:
-    """Start all queries of a definition; stop those already started if one fails."""
+    """Start all queries of a definition; stop those already started if one fails.
+
+    `kafka_options` are the defaults of the `kafka.*` options of topics.
+    """
+    client = {"kafka.bootstrap.servers": bootstrap_servers, **(kafka_options or {})}
     folder = (definition.checkpoint or checkpoints).rstrip("/")
     others = [sink for sink in definition.sinks if sink.topic is None]
     for checkpoint in (folder, *(_other(folder, index) for index in range(len(others)))):
         refuse_foreign(checkpoint, definition)
-    frame = source_frame(spark, definition, bootstrap_servers)
+    frame = source_frame(spark, definition, client)
     good, failed = check_rows(frame, definition.checks, place="source")
     dead = [failed] if failed is not None and definition.dead_letter is not None else []
     rows, more = apply_steps(good, definition)
@@ -40,7 +49,7 @@ def start_definition(
     queries: list[StreamingQuery] = []
     try:
         if topics:
-            queries.append(_start_topics(topics, definition, bootstrap_servers, folder))
+            queries.append(_start_topics(topics, definition, client, folder))
         for index, sink in enumerate(others):
             queries.append(_start_other(rows, sink, definition, _other(folder, index), index))
     except BaseException:
@@ -56,7 +65,7 @@ def _other(folder: str, index: int) -> str:
 
 
 def _start_topics(
-    frames: list[DataFrame], definition: Definition, bootstrap_servers: str, checkpoint: str
+    frames: list[DataFrame], definition: Definition, client: Mapping[str, str], checkpoint: str
 ) -> StreamingQuery:
     sinks = [sink for sink in definition.sinks if sink.topic is not None]
     modes = {sink.output_mode for sink in sinks} or {"append"}
@@ -64,10 +73,10 @@ def _start_topics(
         raise BadDefinition(
             f"{definition.file}: all topics of a pipeline must have the same output_mode, not {sorted(modes)}"
         )
-    options = {name: value for sink in sinks for name, value in sink.options.items()}
+    options = {**client, **{name: value for sink in sinks for name, value in sink.options.items()}}
     spec = QuerySpec(
         definition.name,
-        bootstrap_servers,
+        client["kafka.bootstrap.servers"],
         checkpoint,
         output_mode=modes.pop(),
         trigger=definition.trigger,

@@ -39,7 +39,7 @@ class Defined:
 
     def start(self, spark: SparkSession, context: Context) -> list[StreamingQuery]:
         servers = self.definition.bootstrap_servers or context.bootstrap_servers
-        return start_definition(spark, self.definition, servers, context.checkpoints)
+        return start_definition(spark, self.definition, servers, context.checkpoints, context.kafka_options)
 
     def close(self) -> None:
         """There is nothing but queries to close."""
@@ -94,7 +94,12 @@ class Script:
         done = Path(context.checkpoints) / "script.sql"
         catalog = f"_moldau_sql_{self.name}"
         self._engine = SqlEngine(
-            spark, context.bootstrap_servers, state_dir=done.parent, catalog_topic=catalog, follow=False
+            spark,
+            context.bootstrap_servers,
+            state_dir=done.parent,
+            config=context.client,
+            catalog_topic=catalog,
+            follow=False,
         )
         try:
             if not done.exists() or done.read_text() != text:

@@ -4,7 +4,7 @@
 
     @pipeline("large-orders", topic="large-orders")
     def large_orders(spark, context):
-        orders = stream_topic(spark, context.bootstrap_servers, "orders")
+        orders = stream_topic(spark, context.bootstrap_servers, "orders", context.kafka_options)
         return orders.filter("length(value) > 100")
 
 The function may return a data frame (written to `topic`), a stream writer that is not started, queries that
@@ -34,6 +34,13 @@ class Context:
     bootstrap_servers: str
     #: The folder for the checkpoints of this pipeline.
     checkpoints: str
+    #: Further properties of the client, such as those of TLS and SASL.
+    client: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def kafka_options(self) -> dict[str, str]:
+        """The properties of the client as options of source and sink."""
+        return {f"kafka.{name}": value for name, value in self.client.items()}
 
 
 class Runnable(Protocol):
@@ -131,7 +138,7 @@ class Pipeline:
             output_mode=self.output_mode,
             trigger=self.trigger_of_run or self.trigger,
             exactly_once=self.exactly_once,
-            options=self.options,
+            options={**context.kafka_options, **self.options},
         )
 
 

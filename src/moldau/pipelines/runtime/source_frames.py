@@ -7,6 +7,8 @@ Spark's Kafka connector.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
@@ -21,13 +23,15 @@ _KEY, _VALUE = "__key", "__value"
 _RECORD_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp")
 
 
-def source_frame(spark: SparkSession, definition: Definition, bootstrap_servers: str) -> DataFrame:
-    """Return the frame of the source; with the column `ERROR` if records are decoded."""
+def source_frame(spark: SparkSession, definition: Definition, client: Mapping[str, str]) -> DataFrame:
+    """Return the frame of the source; with the column `ERROR` if records are decoded.
+
+    `client` are the defaults of its `kafka.*` options.
+    """
     source = definition.source
     if not source.is_topic:
         return _any_format(spark, source)
-    options = {"startingOffsets": "earliest", **_subscription(source), **source.options}
-    options.setdefault("kafka.bootstrap.servers", bootstrap_servers)
+    options = {"startingOffsets": "earliest", **client, **_subscription(source), **source.options}
     if definition.dead_letter is not None:
         options["includeHeaders"] = "true"
     raw = spark.readStream.format(source_format(spark)).options(**options).load()

@@ -65,7 +65,7 @@ class StreamsSettings:
     window_retention_ms: int = _DAY_MS
     max_offsets_per_trigger: int | None = None
     purge_interval_ms: int = 30_000
-    client: Mapping[str, str] = field(default_factory=dict)
+    client: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> StreamsSettings:

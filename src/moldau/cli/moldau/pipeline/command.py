@@ -52,6 +52,10 @@ def run(
     bootstrap_server: Annotated[
         str, typer.Option(metavar="HOST:PORT", help="The cluster, for files that name none.")
     ] = DEFAULT_BOOTSTRAP,
+    command_config: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Properties file of the client: security, timeouts."),
+    ] = None,
     state_dir: StateDir = _STATE,
     master: Annotated[
         str | None,
@@ -103,6 +107,7 @@ def run(
             metrics_port=metrics_port,
             config=_config(conf),
             tries=tries,
+            command_config=command_config,
         )
         return Supervisor(settings, print).run()
 

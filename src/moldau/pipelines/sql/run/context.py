@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -29,7 +29,7 @@ class Context:
     spark: SparkSession
     bootstrap_servers: str
     #: The configs of the client.
-    config: Mapping[str, str]
+    config: Mapping[str, str] = field(repr=False)
     admin: AdminClient
     store: CatalogTopic
     frames: Frames

@@ -277,12 +277,24 @@ class Node:
             ) from None
         finally:
             log_wait.cancel()
-        if quorum.image.acls and self._authorizer is None:
-            logger.warning("the metadata contains ACLs, but authorizer.class.name is not set: all is allowed")
+        self._load_acls(quorum)
         if self._broker is not None:
             await self._broker.load_logs(quorum.image)
         self.publisher.start()
         await self.publisher.caught_up()
+
+    def _load_acls(self, quorum: MetadataQuorum) -> None:
+        """Give the authorizer the committed ACLs and their changes; until then only super users are served.
+
+        It follows the quorum, not the publisher, which may wait for disks: an active controller authorizes
+        before the logs of its broker are loaded, and a revoked permission ends at once.
+        """
+        image = quorum.image
+        if self._authorizer is not None:
+            self._authorizer.apply(MetadataDelta.between(MetadataImage.empty(), image), image)
+            quorum.add_listener(self._authorizer.apply)
+        elif image.acls:
+            logger.warning("the metadata contains ACLs, but authorizer.class.name is not set: all is allowed")
 
     async def _log_wait(self, quorum: MetadataQuorum) -> None:
         """Log what a node that is not ready waits for."""
@@ -312,8 +324,6 @@ class Node:
     # Running.
 
     async def _apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        if self._authorizer is not None:
-            self._authorizer.apply(delta, image)
         if delta.client_quotas_changed:
             self._quotas.apply(image.client_quotas)
         if delta.broker_configs_changed(self.id):

@@ -1,4 +1,4 @@
-"""ACLs as clients see them: created, described and deleted, through confluent-kafka."""
+"""ACLs as clients see them: created, described, deleted, and enforced, through confluent-kafka."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import (
     AclBinding,
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
+    NewTopic,
     ResourcePatternType,
     ResourceType,
 )
@@ -84,6 +85,27 @@ def refusal(call: Callable[[], Any]) -> int:
     with pytest.raises(KafkaException) as refused:
         call()
     return int(refused.value.args[0].code())
+
+
+def produce(node: Node, user: str, topic: str) -> int | None:
+    """Produce a record; return the code of the error."""
+    results: list[KafkaError | None] = []
+    producer = Producer(
+        {"bootstrap.servers": node.bootstrap_servers, "message.timeout.ms": 20_000, **librdkafka_login(user)}
+    )
+    producer.produce(topic, b"value", on_delivery=lambda error, _: results.append(error))
+    producer.flush(30)
+    return None if results[0] is None else results[0].code()
+
+
+def test_alice_may_write_and_bob_may_not(node: Node, admin: AdminClient, topic: str) -> None:
+    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
+    assert produce(node, "alice", topic) == KafkaError.TOPIC_AUTHORIZATION_FAILED
+    create_acls(admin, acl(topic))
+    assert produce(node, "alice", topic) is None
+    assert produce(node, "bob", topic) == KafkaError.TOPIC_AUTHORIZATION_FAILED
+    create_acls(admin, acl(topic[:10], prefixed=True, permission_type=AclPermissionType.DENY))
+    assert produce(node, "alice", topic) == KafkaError.TOPIC_AUTHORIZATION_FAILED
 
 
 def test_created_acls_are_described_and_deleted_by_filters(admin: AdminClient) -> None:

@@ -111,12 +111,21 @@ class RequestContext(NamedTuple):
 
     def authorized_operations(self, resource_type: ResourceType, name: str = CLUSTER_NAME) -> int:
         """Return the operations that the client may perform, as a bit field (KIP-430)."""
-        if self.listener.authorizer is None:
+        authorizer = self.listener.authorizer
+        if authorizer is None:
             return _ALL_OPERATIONS[resource_type]
         return sum(
             1 << operation
             for operation in SUPPORTED_OPERATIONS[resource_type]
-            if self.allows(Permission(operation, resource_type), name, log_denied=False)
+            if authorizer.authorize(
+                self.principal,
+                self.client_host,
+                Permission(operation, resource_type),
+                name,
+                log_denied=False,
+                log_allowed=False,
+                api_key=self.api_key,
+            )
         )
 
 

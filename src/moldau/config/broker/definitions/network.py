@@ -41,8 +41,9 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "early.start.listeners",
         LIST,
         None,
-        "Listeners that open before authorization has been loaded. If unset, these are the controller "
-        "listeners.",
+        "Listeners that open before the ACLs are loaded; until then they serve only super users. If unset, "
+        "these are the controller listeners. Moldau always opens the controller listeners early, and the "
+        "others once the ACLs are loaded.",
         ListOf(null_allowed=True),
     ),
     ConfigKey(

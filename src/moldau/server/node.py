@@ -32,6 +32,7 @@ from moldau.security.acl.loading import load_authorizer
 from moldau.server.authentication.connectors import NodeConnectors
 from moldau.server.authentication.credentials import MetadataCredentials
 from moldau.server.authentication.listeners import Authenticators
+from moldau.server.authentication.store_changes import StoreChanges
 from moldau.server.authentication.tls import NodeTls
 from moldau.server.broker import Broker
 from moldau.server.brokers.suspected_brokers import SuspectedBrokers
@@ -58,6 +59,8 @@ from moldau.storage.disk.disk import Disk
 logger = logging.getLogger(__name__)
 
 _LOG_WAIT_SECONDS = 5.0
+#: How often key and trust stores are checked for changes.
+_STORES_CHECK_MS = 5_000
 
 
 class Node:
@@ -225,6 +228,7 @@ class Node:
             quotas=self._quotas,
             tasks=self._tasks,
             connectors=self._connectors,
+            store_changes=StoreChanges(self.settings, self._tls, pool),
             authorizer=self._authorizer,
             quorum=quorum,
             metadata=self.publisher,
@@ -320,6 +324,8 @@ class Node:
             every(1000, registration.ensure)
         every(60_000, self.services.quorum.maintain)
         every(60_000, lambda: self._quotas.expire(int(self._clock.monotonic() * 1000)))
+        if self._tls.is_used:
+            every(_STORES_CHECK_MS, lambda: self._tls.refresh(self._pool))
 
     # Running.
 
@@ -329,6 +335,7 @@ class Node:
         if delta.broker_configs_changed(self.id):
             self.settings.update(image)
             self._pool.resize(self.settings.config["background.threads"])
+            await self._tls.apply(self.settings.config, self._pool)
             if self._broker is not None:
                 self._broker.apply_settings()
         if self._broker is not None:

@@ -16,6 +16,7 @@ from moldau.quorum.metadata_quorum import MetadataQuorum
 from moldau.quotas.client_quotas import ClientQuotas
 from moldau.security.acl.authorizer import Authorizer
 from moldau.server.authentication.connectors import NodeConnectors
+from moldau.server.authentication.store_changes import StoreChanges
 from moldau.server.brokers.peers import BrokerPeers
 from moldau.server.brokers.suspected_brokers import SuspectedBrokers
 from moldau.server.controller.channel import ControllerChannel
@@ -41,6 +42,7 @@ class NodeServices:
     tasks: BackgroundTasks
     #: How connections to other nodes are opened.
     connectors: NodeConnectors
+    store_changes: StoreChanges
     #: None: every request is allowed.
     authorizer: Authorizer | None
     quorum: MetadataQuorum

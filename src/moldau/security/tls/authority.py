@@ -131,6 +131,8 @@ class Authority:
         key = _new_key(key_type)
         name = distinguished_name(subject) if isinstance(subject, str) else subject
         builder = _builder(name, self.certificate.subject, key, not_before, not_after)
+        issuer_key = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())
+        builder = builder.add_extension(issuer_key, critical=False)
         builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         builder = builder.add_extension(x509.ExtendedKeyUsage([_USAGES[each] for each in usages]), False)
         if hosts:

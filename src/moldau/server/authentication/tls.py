@@ -1,11 +1,22 @@
-"""TLS of the listeners: one context for the clients of a listener, one for connections to other nodes."""
+"""TLS of the listeners: the contexts of each listener, and their replacement while the node runs.
+
+A connection takes the contexts that are current when it begins; open connections keep theirs. Contexts are
+replaced when a dynamic config changes and when a store file changes. Files are read in the pool. A change
+that cannot be used is refused before it is stored (`NodeTls.check`); if a file cannot be used, the reason is
+logged and the old contexts stay.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from moldau.base.pool import Pool
 from moldau.config.broker.config import BrokerConfig
+from moldau.config.definition import ConfigError
 from moldau.network.connection import Connection
 from moldau.network.handshakes import Handshakes
 
@@ -14,36 +25,51 @@ if TYPE_CHECKING:
 
     from moldau.security.tls.settings import TlsSettings
 
+logger = logging.getLogger(__name__)
+
 SECURED = ("SSL", "SASL_SSL")
 _HANDSHAKE_SECONDS = 30.0
 
+#: Modification time, size and inode of each file; None for a file that does not exist.
+_Stamps = tuple[tuple[int, int, int] | None, ...]
 
-class ListenerTls:
-    """The TLS contexts of one listener. A connection takes the contexts that are current when it begins."""
 
-    def __init__(self, settings: TlsSettings, handshakes: Handshakes) -> None:
-        self._settings = settings
-        self._handshakes = handshakes
-        self._server: SSLContext | None = None
-        self._client: SSLContext | None = None
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """What was made of settings and files."""
 
-    def server(self) -> SSLContext:
-        from moldau.security.tls.context import server_context
-
-        if self._server is None:
-            self._server = server_context(self._settings)
-        return self._server
-
-    def client(self) -> SSLContext:
-        from moldau.security.tls.context import client_context
-
-        if self._client is None:
-            self._client = client_context(self._settings)
-        return self._client
+    settings: TlsSettings
+    stamps: _Stamps
+    client: SSLContext
+    #: None for a listener that only other nodes have.
+    server: SSLContext | None = None
+    #: The server's certificate, in DER.
+    certificate: bytes | None = None
 
     @property
-    def settings(self) -> TlsSettings:
-        return self._settings
+    def is_current(self) -> bool:
+        return self.stamps == _stamps(self.settings)
+
+
+class ListenerTls:
+    """The TLS contexts of one listener, of this node or only of others."""
+
+    def __init__(self, name: str, handshakes: Handshakes, config: BrokerConfig) -> None:
+        self._name = name
+        self._handshakes = handshakes
+        self._config = config
+        self._loaded: _Loaded | None = None
+        #: The stamps of files that could not be used, so that each failure is logged once.
+        self._failed: _Stamps | None = None
+
+    def server(self) -> SSLContext:
+        context = self._current().server
+        if context is None:
+            raise ConfigError(f"{self._name} is not a listener of this node.")
+        return context
+
+    def client(self) -> SSLContext:
+        return self._current().client
 
     def wrap(self, connection: Connection, loop: asyncio.AbstractEventLoop) -> asyncio.BufferedProtocol:
         from moldau.network.tls import TlsLayer
@@ -57,6 +83,79 @@ class ListenerTls:
             handshakes=self._handshakes,
         )
 
+    def check(self, config: BrokerConfig) -> None:
+        """Raise `ConfigError` if the contexts cannot be replaced by those of `config`; may read files."""
+        self._renewed(config)
+
+    async def apply(self, config: BrokerConfig, pool: Pool) -> None:
+        """Replace the contexts if settings or files have changed; log the reason if that is impossible."""
+        self._config = config
+        try:
+            loaded = await pool.run(self._renewed, config)
+        except ConfigError as error:
+            stamps = _stamps(tls_settings(config, self._name))
+            if stamps != self._failed:
+                self._failed = stamps
+                logger.error("listener %s keeps its certificates: %s", self._name, error.sentence)
+            return
+        self._failed = None
+        if loaded is not self._loaded:
+            self._loaded = loaded
+            logger.info("listener %s uses new certificates for new connections", self._name)
+
+    async def refresh(self, pool: Pool) -> None:
+        """Apply changes of the files."""
+        if self._loaded is not None and not await pool.run(lambda: self._is_current()):
+            await self.apply(self._config, pool)
+
+    def _is_current(self) -> bool:
+        return self._loaded is None or self._loaded.is_current
+
+    def _current(self) -> _Loaded:
+        if self._loaded is None:
+            self._loaded = self._load(self._config, tls_settings(self._config, self._name))
+        return self._loaded
+
+    def _renewed(self, config: BrokerConfig) -> _Loaded:
+        """Return what is loaded if it is current, else what takes its place."""
+        settings, old = tls_settings(config, self._name), self._loaded
+        if old is not None and old.settings == settings and old.is_current:
+            return old
+        new = self._load(config, settings)
+        if old is not None and old.certificate is not None and new.certificate is not None:
+            self._check_replacement(config, old, new)
+        return new
+
+    def _check_replacement(self, config: BrokerConfig, old: _Loaded, new: _Loaded) -> None:
+        from moldau.security.tls.verification import check_replacement
+
+        if old.certificate and new.certificate and old.certificate != new.certificate:
+            check_replacement(
+                old.certificate,
+                new.certificate,
+                allow_dn_changes=config.for_listener(self._name, "ssl.allow.dn.changes"),
+                allow_san_changes=config.for_listener(self._name, "ssl.allow.san.changes"),
+            )
+
+    def _load(self, config: BrokerConfig, settings: TlsSettings) -> _Loaded:
+        from moldau.security.tls.context import client_context, server_context
+        from moldau.security.tls.stores.files import load_key
+        from moldau.security.tls.verification import check_handshake
+
+        # Before the files are read: a change in between is detected later.
+        stamps = _stamps(settings)
+        try:
+            client = client_context(settings)
+            if all(endpoint.name != self._name for endpoint in config.listeners):
+                return _Loaded(settings, stamps, client)
+            server = server_context(settings)
+            if self._name == config.inter_broker_listener_name:
+                check_handshake(server, client_context(replace(settings, verify_host_name=False)))
+        except ConfigError as error:
+            raise ConfigError(f"Listener {self._name}: {error.sentence}") from error
+        key = None if settings.key_store is None else load_key(settings.key_store)
+        return _Loaded(settings, stamps, client, server, key.chain[0] if key is not None else None)
+
 
 class NodeTls:
     """The TLS of all listeners of a node, by name."""
@@ -65,6 +164,11 @@ class NodeTls:
         self._config = config
         self._handshakes = Handshakes()
         self._listeners: dict[str, ListenerTls] = {}
+
+    @property
+    def is_used(self) -> bool:
+        """Whether any listener, of this node or of those it connects to, has TLS."""
+        return bool(self._listeners)
 
     def load(self) -> None:
         """Read the stores of this node's listeners; `ConfigError` if one cannot be used."""
@@ -75,16 +179,33 @@ class NodeTls:
 
     def of(self, name: str) -> ListenerTls | None:
         """Return the TLS of a listener, of this node or one that only other nodes have; None without TLS."""
-        protocol = self._config.protocol_map.get(name, "")
-        if protocol not in SECURED:
+        if self._config.protocol_map.get(name, "") not in SECURED:
             return None
         if name not in self._listeners:
-            self._listeners[name] = ListenerTls(_settings(self._config, name, protocol), self._handshakes)
+            self._listeners[name] = ListenerTls(name, self._handshakes, self._config)
         return self._listeners[name]
 
+    def check(self, config: BrokerConfig) -> None:
+        """Raise `ConfigError` if a listener cannot use `config`; reads files."""
+        for listener in self._listeners.values():
+            listener.check(config)
 
-def _settings(config: BrokerConfig, name: str, protocol: str) -> TlsSettings:
+    async def apply(self, config: BrokerConfig, pool: Pool) -> None:
+        """Apply dynamic configs."""
+        for listener in self._listeners.values():
+            await listener.apply(config, pool)
+
+    async def refresh(self, pool: Pool) -> None:
+        """Apply changes of store files."""
+        for listener in self._listeners.values():
+            await listener.refresh(pool)
+
+
+def tls_settings(config: BrokerConfig, name: str) -> TlsSettings:
+    """Return the settings of a listener."""
     from moldau.security.tls.settings import TlsSettings
+
+    protocol = config.protocol_map.get(name, "")
 
     def get(config_name: str) -> Any:
         own = f"listener.name.{name.lower()}.{config_name}"
@@ -94,3 +215,15 @@ def _settings(config: BrokerConfig, name: str, protocol: str) -> TlsSettings:
         return config.for_listener(name, config_name)
 
     return TlsSettings.of(get)
+
+
+def _stamps(settings: TlsSettings) -> _Stamps:
+    return tuple(map(_stamp, settings.files))
+
+
+def _stamp(path: str) -> tuple[int, int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino

@@ -167,7 +167,10 @@ _BROKER_APIS: dict[ApiKey, Callable[[Broker], Handler]] = {
         describe_configs.handle, broker.services.settings, broker.services.metadata
     ),
     ApiKey.ALTER_CONFIGS: lambda broker: partial(
-        alter_configs.handle, broker.services.controller, broker.services.id
+        alter_configs.handle,
+        broker.services.controller,
+        broker.services.id,
+        broker.services.store_changes,
     ),
     ApiKey.ALTER_REPLICA_LOG_DIRS: lambda broker: partial(alter_replica_log_dirs.handle, broker.logs),
     ApiKey.DESCRIBE_LOG_DIRS: lambda broker: partial(
@@ -179,7 +182,10 @@ _BROKER_APIS: dict[ApiKey, Callable[[Broker], Handler]] = {
     ),
     ApiKey.ELECT_LEADERS: lambda broker: partial(elect_leaders.handle, broker.services.controller),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: lambda broker: partial(
-        incremental_alter_configs.handle, broker.services.controller, broker.services.id
+        incremental_alter_configs.handle,
+        broker.services.controller,
+        broker.services.id,
+        broker.services.store_changes,
     ),
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: lambda broker: partial(
         alter_partition_reassignments.handle, broker.services.controller
@@ -301,11 +307,13 @@ _CONTROLLER_APIS: dict[ApiKey, Callable[[NodeServices], Handler]] = {
     ApiKey.CREATE_ACLS: lambda node: partial(create_acls.handle, node.controller),
     ApiKey.DELETE_ACLS: lambda node: partial(delete_acls.handle, node.controller),
     ApiKey.DESCRIBE_CONFIGS: lambda node: partial(describe_configs.handle, node.settings, node.metadata),
-    ApiKey.ALTER_CONFIGS: lambda node: partial(alter_configs.handle, node.controller, node.id),
+    ApiKey.ALTER_CONFIGS: lambda node: partial(
+        alter_configs.handle, node.controller, node.id, node.store_changes
+    ),
     ApiKey.CREATE_PARTITIONS: lambda node: partial(create_partitions.handle, node.controller),
     ApiKey.ELECT_LEADERS: lambda node: partial(elect_leaders.handle, node.controller),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: lambda node: partial(
-        incremental_alter_configs.handle, node.controller, node.id
+        incremental_alter_configs.handle, node.controller, node.id, node.store_changes
     ),
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: lambda node: partial(
         alter_partition_reassignments.handle, node.controller

@@ -32,6 +32,7 @@ from moldau.security.acl.permissions import (
     DENIED,
     Permission,
 )
+from moldau.server.authentication.store_changes import StoreChanges
 from moldau.server.controller.authorization import Authorized, unchanged
 from moldau.server.controller.channel import ControllerChannel
 from moldau.server.dispatch.context import RequestContext
@@ -47,9 +48,22 @@ _WRONG_BROKER = "Unexpected broker id, expected {}, but received {}"
 
 
 async def handle(
-    controller: ControllerChannel, node_id: int, context: RequestContext, request: AlterConfigsRequest
+    controller: ControllerChannel,
+    node_id: int,
+    stores: StoreChanges,
+    context: RequestContext,
+    request: AlterConfigsRequest,
 ) -> AlterConfigsResponse:
     request.resources, refused = split_by_broker(node_id, context, request.resources)
+    # What a file contains is for those who may change the configs; the controller refuses the others.
+    for each in split_by_permission(context, request.resources)[0]:
+        try:
+            if each.resource_type == ResourceType.BROKER:
+                configs = {config.name: config.value or "" for config in each.configs}
+                await stores.check_configs(each.resource_name, configs)
+        except KafkaError as error:
+            request.resources.remove(each)
+            refused.append((each, error))
     response = AlterConfigsResponse()
     if request.resources:
         response = await controller.decide(context, request, alter_configs, _authorize)

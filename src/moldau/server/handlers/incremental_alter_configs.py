@@ -12,7 +12,7 @@ resource; log levels of a controller require CLUSTER_ACTION on CLUSTER.
 from __future__ import annotations
 
 from moldau.base.errors import KafkaError
-from moldau.config.dynamic import SET
+from moldau.config.dynamic import SET, Operation
 from moldau.controller.configs.alter import incremental_alter_configs
 from moldau.controller.configs.checks import check_log_levels
 from moldau.metadata.image import ResourceType
@@ -23,6 +23,7 @@ from moldau.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from moldau.security.acl.permissions import ALTER_CLUSTER_CONFIGS, CLUSTER_ACTION
+from moldau.server.authentication.store_changes import StoreChanges
 from moldau.server.controller.authorization import Authorized, unchanged
 from moldau.server.controller.channel import ControllerChannel
 from moldau.server.dispatch.context import RequestContext
@@ -34,12 +35,20 @@ from moldau.server.settings import BROKER
 async def handle(
     controller: ControllerChannel,
     node_id: int,
+    stores: StoreChanges,
     context: RequestContext,
     request: IncrementalAlterConfigsRequest,
 ) -> IncrementalAlterConfigsResponse:
     loggers = [each for each in request.resources if each.resource_type == ResourceType.BROKER_LOGGER]
     others = [each for each in request.resources if each not in loggers]
     request.resources, refused = split_by_broker(node_id, context, others)
+    # What a file contains is for those who may change the configs; the controller refuses the others.
+    for each in split_by_permission(context, request.resources)[0]:
+        try:
+            await _check_stores(stores, each)
+        except KafkaError as error:
+            request.resources.remove(each)
+            refused.append((each, error))
     response = IncrementalAlterConfigsResponse()
     if request.resources:
         response = await controller.decide(context, request, incremental_alter_configs, _authorize)
@@ -70,6 +79,13 @@ def _refused(resource: AlterConfigsResource, error: KafkaError) -> AlterConfigsR
         error_code=error.code,
         error_message=error.message,
     )
+
+
+async def _check_stores(stores: StoreChanges, resource: AlterConfigsResource) -> None:
+    """Check new key and trust stores, which only this broker can read."""
+    if resource.resource_type == ResourceType.BROKER:
+        operations = [Operation(each.name, each.config_operation, each.value) for each in resource.configs]
+        await stores.check_operations(resource.resource_name, operations)
 
 
 def _alter_loggers(

@@ -1,0 +1,48 @@
+"""Checks changes of TLS configs on the broker they belong to, before they are stored.
+
+The controller cannot check them: only this broker has the files. A change with an unusable store is refused
+with INVALID_REQUEST, as in Kafka.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.pool import Pool
+from moldau.config.broker.synonyms import without_listener
+from moldau.config.definition import ConfigError
+from moldau.config.dynamic import Operation, broker_configs_after
+from moldau.server.authentication.tls import NodeTls
+from moldau.server.settings import NodeSettings
+
+
+class StoreChanges:
+    def __init__(self, settings: NodeSettings, tls: NodeTls, pool: Pool) -> None:
+        self._settings = settings
+        self._tls = tls
+        self._pool = pool
+
+    async def check_operations(self, name: str, operations: Iterable[Operation]) -> None:
+        """Check incremental changes of the broker `name`."""
+        changes = list(operations)
+        if self._concerns(name, (each.name for each in changes)):
+            await self._check(broker_configs_after(self._settings.config.dynamic_broker, changes))
+
+    async def check_configs(self, name: str, configs: Mapping[str, str]) -> None:
+        """Check all configs of the broker `name`, which replace the existing ones."""
+        if self._concerns(name, (*configs, *self._settings.config.dynamic_broker)):
+            await self._check(configs)
+
+    def _concerns(self, name: str, config_names: Iterable[str]) -> bool:
+        """Whether the configs of this node change its stores; the controller checks all other changes."""
+        is_own = name == str(self._settings.config.node_id)
+        return is_own and any((without_listener(each) or each).startswith("ssl.") for each in config_names)
+
+    async def _check(self, changed: Mapping[str, str]) -> None:
+        config = self._settings.config
+        try:
+            future = config.with_dynamic(config.dynamic_default, changed)
+            await self._pool.run(self._tls.check, future)
+        except ConfigError as error:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, error.sentence) from error

@@ -97,7 +97,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = self._writer.transport = transport  # type: ignore[assignment]
         peer = transport.get_extra_info("peername") or ("", 0)
-        self.peer_host = _address(str(peer[0]))
+        self.peer_host = java_address(str(peer[0]))
         self.peer_port = int(peer[1]) if len(peer) > 1 else 0
         self._transport.set_write_buffer_limits(high=WRITE_HIGH_WATER)  # type: ignore[union-attr]
         if not self._on_open(self):
@@ -182,11 +182,14 @@ class Connection(asyncio.BufferedProtocol):
             if until <= self._unmute.when():
                 return
             self._unmute.cancel()
-        self._unmute = self._loop.call_at(until, self._end_mute)
+        self._unmute = self._loop.call_at(until, self.end_mute)
 
-    def _end_mute(self) -> None:
-        self._unmute = None
-        self._pump()
+    def end_mute(self) -> None:
+        """Dispatch requests again: the time is over, or the quota has changed."""
+        if self._unmute is not None:
+            self._unmute.cancel()
+            self._unmute = None
+            self._pump()
 
     def take_write_seconds(self, now: Callable[[], float]) -> float:
         """Return the time spent on writing responses since the last call, measured from the first call on."""
@@ -333,7 +336,7 @@ class _Slot:
         self.task: asyncio.Future[Parts] | None = None
 
 
-def _address(host: str) -> str:
+def java_address(host: str) -> str:
     """Return an address as Java prints it: IPv6 in eight groups, without the interface."""
     if ":" not in host:
         return host

@@ -1,24 +1,14 @@
-"""Listening sockets and the limits on what they accept.
-
-A `ConnectionLimits` is shared by all listeners of a node. Over `max.connections.per.ip` a new connection
-is closed at once, as in Kafka; over `max.connections` it is accepted but not read until another one closes
-(Kafka leaves it in the accept queue, which looks the same to a client).
-"""
+"""Listening sockets. Which of the accepted connections are served is decided by `limits.py`."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
-from collections import Counter, deque
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from moldau.network.connection import Connection, Dispatcher
-from moldau.network.half_open import HalfOpenConnections
-
-logger = logging.getLogger(__name__)
+from moldau.network.limits import ConnectionLimits
 
 #: Name, host (None: all interfaces), port (0: any) and buffer sizes (-1: the system's) to bound sockets.
 OpenSockets = Callable[[str, str | None, int, tuple[int, int]], list[socket.socket]]
@@ -32,69 +22,6 @@ class ServerTls(Protocol):
 
 class ListenError(Exception):
     """A listener could not be opened; the message says which setting to change."""
-
-
-@dataclass(slots=True)
-class ConnectionLimits:
-    max_connections: int = 2**31 - 1
-    max_per_ip: int = 2**31 - 1
-    per_ip_overrides: Mapping[str, int] = field(default_factory=dict)
-    max_idle_ms: int = 600_000
-    #: In order of arrival, as all tables here: iteration must be deterministic for the simulation.
-    open: dict[Connection, None] = field(default_factory=dict)
-    per_ip: Counter[str] = field(default_factory=Counter)
-    waiting: deque[Connection] = field(default_factory=deque)
-    #: Connections whose client does not read its responses.
-    stalled: dict[Connection, None] = field(default_factory=dict)
-    half_open: HalfOpenConnections = field(default_factory=HalfOpenConnections)
-
-    def admit(self, connection: Connection) -> bool:
-        host = connection.peer_host
-        if self.per_ip[host] >= self.per_ip_overrides.get(host, self.max_per_ip):
-            logger.warning("too many connections from %s (max.connections.per.ip), closing the newest", host)
-            return False
-        self.per_ip[host] += 1
-        self.open[connection] = None
-        if len(self.open) > self.max_connections:
-            logger.warning(
-                "max.connections=%d reached, the connection from %s waits", self.max_connections, host
-            )
-            connection.hold()
-            self.waiting.append(connection)
-        return True
-
-    def forget(self, connection: Connection) -> None:
-        if connection not in self.open:
-            return
-        del self.open[connection]
-        self.per_ip[connection.peer_host] -= 1
-        if not self.per_ip[connection.peer_host]:
-            del self.per_ip[connection.peer_host]
-        if connection in self.waiting:
-            self.waiting.remove(connection)
-        self.release_waiting()
-
-    def release_waiting(self) -> None:
-        """Release waiting connections up to `max.connections`, which may have been raised."""
-        while self.waiting and len(self.open) - len(self.waiting) < self.max_connections:
-            self.waiting.popleft().release()
-
-    def unsent_bytes(self) -> int:
-        """Return the size of responses buffered for clients that do not read them."""
-        return sum(connection.unsent_bytes for connection in self.stalled)
-
-    def close_idle(self, now: float) -> None:
-        self.half_open.expire(now)
-        if self.max_idle_ms < 0:
-            return
-        limit = now - self.max_idle_ms / 1000
-        for connection in [c for c in self.open if c.last_activity < limit and c.idle]:
-            logger.info("closing idle connection from %s (connections.max.idle.ms)", connection.peer_host)
-            # A client that does not read would delay a clean close for ever.
-            if connection.unsent_bytes:
-                connection.abort()
-            else:
-                connection.close()
 
 
 class Listener:
@@ -171,7 +98,7 @@ class Listener:
 
     def _opened(self, connection: Connection) -> bool:
         self._connections[connection] = None
-        admitted = self._limits.admit(connection)
+        admitted = self._limits.admit(connection, self.name)
         if admitted and self._logs_in:
             self._limits.half_open.opened(connection, connection.last_activity)
         return admitted

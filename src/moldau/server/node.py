@@ -25,7 +25,7 @@ from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage
 from moldau.network.connection import Connection
 from moldau.network.connector import OpenConnection
-from moldau.network.listener import ConnectionLimits, OpenSockets
+from moldau.network.listener import OpenSockets
 from moldau.quorum.metadata_quorum import MetadataQuorum
 from moldau.quorum.settings import QuorumSettings
 from moldau.security.acl.loading import load_authorizer
@@ -48,7 +48,7 @@ from moldau.server.dispatch.throttle import Throttle
 from moldau.server.loop_lag import LoopLag
 from moldau.server.publisher import MetadataPublisher
 from moldau.server.services import NodeServices
-from moldau.server.settings import BROKER, CONTROLLER, NodeSettings, client_quotas
+from moldau.server.settings import BROKER, CONTROLLER, NodeSettings, client_quotas, connection_limits
 from moldau.server.startup.folders import NodeFolders, read_folders
 from moldau.server.startup.identity import Identity
 from moldau.server.tasks import BackgroundTasks, Scheduler
@@ -82,8 +82,10 @@ class Node:
         self.id = config.node_id
         self.failed = False
         self.ports: dict[str, int] = {}
-        self.limits = ConnectionLimits()
-        self.settings = NodeSettings(config, self.limits)
+        #: Of the broker's listeners; those of the controller have limits of their own, as in Kafka.
+        self.limits = connection_limits(config)
+        self._controller_limits = connection_limits(config)
+        self.settings = NodeSettings(config, (self.limits, self._controller_limits))
         self._quotas = client_quotas(config)
         self.loop_lag = LoopLag(clock)
         self.publisher = MetadataPublisher(self._apply, self._fail)
@@ -98,7 +100,13 @@ class Node:
         self._authorizer = load_authorizer(config.texts)
         self._tasks = BackgroundTasks()
         self._scheduler = Scheduler()
-        self._listeners = Listeners(config, self.limits, open_sockets, self._tls, self._disconnected)
+        self._listeners = Listeners(
+            config,
+            {BROKER: self.limits, CONTROLLER: self._controller_limits},
+            open_sockets,
+            self._tls,
+            self._disconnected,
+        )
         self._is_controller = CONTROLLER in config.process_roles
         self._was_active = False
         #: Set by `start`, all at once.
@@ -331,7 +339,7 @@ class Node:
 
     async def _apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
         if delta.client_quotas_changed:
-            self._quotas.apply(image.client_quotas)
+            self._apply_quotas(image)
         if delta.broker_configs_changed(self.id):
             self.settings.update(image)
             self._pool.resize(self.settings.config["background.threads"])
@@ -342,6 +350,11 @@ class Node:
             await self._broker.apply(delta, image)
         if self._is_controller:
             self.services.failure_detector.apply(image)
+
+    def _apply_quotas(self, image: MetadataImage) -> None:
+        self._quotas.apply(image.client_quotas)
+        self.limits.apply(image.client_quotas)
+        self._controller_limits.apply(image.client_quotas)
 
     def _disconnected(self, connection: Connection) -> None:
         if self._broker is not None:
@@ -357,7 +370,9 @@ class Node:
             self._broker.controller_changed()
 
     def _close_idle_connections(self) -> None:
-        self.limits.close_idle(asyncio.get_running_loop().time())
+        now = asyncio.get_running_loop().time()
+        self.limits.close_idle(now)
+        self._controller_limits.close_idle(now)
 
     async def _run_controller_tasks(self) -> None:
         services = self.services

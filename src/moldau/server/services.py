@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from moldau.base.clock import Clock
 from moldau.base.ids import Randomness
 from moldau.base.pool import Pool
-from moldau.network.listener import ConnectionLimits
+from moldau.network.limits import ConnectionLimits
 from moldau.quorum.metadata_quorum import MetadataQuorum
 from moldau.quotas.client_quotas import ClientQuotas
 from moldau.security.acl.authorizer import Authorizer

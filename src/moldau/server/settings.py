@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import logging
 import resource
+import socket
+from collections.abc import Mapping, Sequence
+from functools import cache
 
 from moldau.config.broker.config import BrokerConfig
 from moldau.config.dynamic import apply_dynamic_configs
 from moldau.metadata.image import MetadataImage
-from moldau.network.listener import ConnectionLimits
+from moldau.network.connection import java_address
+from moldau.network.limits import ConnectionLimits
 from moldau.quotas.client_quotas import ClientQuotas
+from moldau.quotas.connections import ConnectionSettings, ListenerLimits
 from moldau.quotas.rate import QuotaWindows
 from moldau.storage.cleaner.job import CleanerSettings
 from moldau.storage.log.config import LogConfig, log_config_from
@@ -36,11 +41,10 @@ def _open_log_files() -> int:
 
 
 class NodeSettings:
-    def __init__(self, config: BrokerConfig, limits: ConnectionLimits) -> None:
+    def __init__(self, config: BrokerConfig, limits: Sequence[ConnectionLimits]) -> None:
         self.config = config
         self._limits = limits
         self._default_log_config = log_config_from({}, config)
-        self._apply_limits()
 
     def update(self, image: MetadataImage) -> None:
         """Apply the dynamic broker configs of an image."""
@@ -84,21 +88,63 @@ class NodeSettings:
         )
 
     def _apply_limits(self) -> None:
-        config, limits = self.config, self._limits
-        limits.max_connections = config["max.connections"]
-        limits.max_per_ip = config["max.connections.per.ip"]
-        limits.per_ip_overrides = config.max_connections_per_ip_overrides
-        limits.max_idle_ms = config["connections.max.idle.ms"]
-        limits.release_waiting()
+        settings = connection_settings(self.config)
+        for limits in self._limits:
+            limits.max_idle_ms = self.config["connections.max.idle.ms"]
+            if limits.settings != settings:
+                limits.update(settings)
+
+
+def quota_windows(config: BrokerConfig, prefix: str = "") -> QuotaWindows:
+    return QuotaWindows(
+        config.integer(f"{prefix}quota.window.num"),
+        config.integer(f"{prefix}quota.window.size.seconds") * 1000,
+    )
 
 
 def client_quotas(config: BrokerConfig) -> ClientQuotas:
-    """Return the quotas of a node, none of them set, with the windows of its config."""
+    """Return the quotas of a node, none of them set."""
+    return ClientQuotas(quota_windows(config), quota_windows(config, "controller."))
 
-    def windows(prefix: str) -> QuotaWindows:
-        return QuotaWindows(
-            config.integer(f"{prefix}quota.window.num"),
-            config.integer(f"{prefix}quota.window.size.seconds") * 1000,
-        )
 
-    return ClientQuotas(windows(""), windows("controller."))
+def connection_limits(config: BrokerConfig) -> ConnectionLimits:
+    """Return the connection limits of a role."""
+    return ConnectionLimits(
+        connection_settings(config),
+        windows=quota_windows(config),
+        max_waiting=config.integer("socket.listen.backlog.size"),
+        max_idle_ms=config.integer("connections.max.idle.ms"),
+    )
+
+
+def connection_settings(config: BrokerConfig) -> ConnectionSettings:
+    inter_broker = config.inter_broker_listener_name
+    return ConnectionSettings(
+        max_connections=config.integer("max.connections"),
+        max_creation_rate=config.integer("max.connection.creation.rate"),
+        listeners={
+            endpoint.name: ListenerLimits(
+                config.for_listener(endpoint.name, "max.connections"),
+                config.for_listener(endpoint.name, "max.connection.creation.rate"),
+            )
+            for endpoint in config.listeners
+        },
+        max_per_ip=config.integer("max.connections.per.ip"),
+        per_ip_overrides=_by_address(config.max_connections_per_ip_overrides),
+        protected_listener=inter_broker if len(config.broker_listeners) > 1 else None,
+    )
+
+
+def _by_address(overrides: Mapping[str, int]) -> dict[str, int]:
+    return {address: limit for host, limit in overrides.items() for address in _addresses(host)}
+
+
+@cache
+def _addresses(host: str) -> tuple[str, ...]:
+    """Return the addresses of a host in `max.connections.per.ip.overrides`."""
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except OSError as error:
+        logger.warning("max.connections.per.ip.overrides names %s, which cannot be resolved: %s", host, error)
+        return ()
+    return tuple(dict.fromkeys(java_address(str(address[0])) for *_, address in found))

@@ -21,7 +21,8 @@ from moldau.config.broker.config import BrokerConfig
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage
 from moldau.network.client import NodeConnection
-from moldau.network.listener import ConnectionLimits, Listener
+from moldau.network.limits import ConnectionLimits
+from moldau.network.listener import Listener
 from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.messages.alter_partition import (
     AlterPartitionRequest,

@@ -9,8 +9,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from moldau.network.connection import CloseConnection, Connection
-from moldau.network.listener import ConnectionLimits, Listener
+from moldau.network.limits import ConnectionLimits
+from moldau.network.listener import Listener
 from moldau.network.responses import Parts, Response
+from moldau.quotas.connections import ConnectionSettings
 
 
 def framed(payload: bytes) -> bytes:
@@ -268,7 +270,7 @@ def test_invalid_frame_closes_only_its_own_connection() -> None:
 
 def test_connections_over_the_limit_per_ip_are_closed() -> None:
     async def scenario() -> None:
-        async with listening(Scripted(), ConnectionLimits(max_per_ip=1)) as (_, port):
+        async with listening(Scripted(), ConnectionLimits(ConnectionSettings(max_per_ip=1))) as (_, port):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(framed(b"e1"))
             assert await read_frame(reader) == b"e1"
@@ -285,7 +287,10 @@ def test_connections_over_the_limit_per_ip_are_closed() -> None:
 
 def test_connection_over_the_limit_is_served_when_another_closes() -> None:
     async def scenario() -> None:
-        async with listening(Scripted(), ConnectionLimits(max_connections=1)) as (_, port):
+        async with listening(Scripted(), ConnectionLimits(ConnectionSettings(max_connections=1))) as (
+            _,
+            port,
+        ):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(framed(b"e1"))
             assert await read_frame(reader) == b"e1"

@@ -416,6 +416,8 @@ def _share_fetch(broker: Broker) -> share_fetch.Dependencies:
         metadata=services.metadata,
         settings=services.settings,
         pool=services.pool,
+        quotas=services.quotas,
+        clock=services.clock,
     )
 
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from moldau.config.broker.config import BrokerConfig
 from moldau.config.listeners import Endpoint
 from moldau.network.connection import Connection
-from moldau.network.listener import ConnectionLimits, Listener, OpenSockets
+from moldau.network.limits import ConnectionLimits
+from moldau.network.listener import Listener, OpenSockets
 from moldau.security.acl.authorizer import Authorizer
 from moldau.server.authentication.listeners import Authenticators
 from moldau.server.authentication.tls import NodeTls
@@ -22,11 +23,12 @@ class Listeners:
     def __init__(
         self,
         config: BrokerConfig,
-        limits: ConnectionLimits,
+        limits: Mapping[str, ConnectionLimits],
         open_sockets: OpenSockets | None,
         tls: NodeTls,
         on_disconnect: Callable[[Connection], None],
     ) -> None:
+        """`limits` are the connection limits by role."""
         self._config = config
         self._limits = limits
         self._open_sockets = open_sockets
@@ -41,7 +43,7 @@ class Listeners:
         for endpoint in config.listeners:
             listener = Listener(
                 endpoint.name,
-                self._limits,
+                self._limits[self._role(endpoint.name)],
                 max_frame=config[_max_frame(endpoint)],
                 backlog=config["socket.listen.backlog.size"],
                 send_buffer_bytes=config["socket.send.buffer.bytes"],
@@ -75,10 +77,10 @@ class Listeners:
             await listener.close()
 
     def _of(self, role: str) -> list[Listener]:
-        return [each for each in self._listeners if self._role(each) == role]
+        return [each for each in self._listeners if self._role(each.name) == role]
 
-    def _role(self, listener: Listener) -> str:
-        return CONTROLLER if listener.name in self._config.controller_listener_names else BROKER
+    def _role(self, listener: str) -> str:
+        return CONTROLLER if listener in self._config.controller_listener_names else BROKER
 
 
 def _max_frame(endpoint: Endpoint) -> str:

@@ -45,7 +45,7 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicId
 from moldau.base.pool import Pool
 from moldau.metadata.image import TopicImage
-from moldau.network.listener import ConnectionLimits
+from moldau.network.limits import ConnectionLimits
 from moldau.protocol.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
@@ -446,7 +446,7 @@ class _Fetch:
 
     def response(self) -> FetchResponse:
         if self.quota is not None:
-            throttle_ms = self.quota.throttle_ms(self.size, len(self.responses))
+            throttle_ms = self.quota.record_if_within(self.size, len(self.responses))
             if throttle_ms > 0:
                 session_id = self.sessions.throttled(self.session)
                 return FetchResponse(throttle_time_ms=throttle_ms, session_id=session_id)

@@ -3,7 +3,7 @@
 - 2: strict limit of records (KIP-1206); renewal of acquisition locks (KIP-1222)
 
 The share session of the member determines the partitions. Acknowledgements are applied first, so that
-released records can be acquired by the same request.
+released records can be acquired by the same request. A client over its quota acquires nothing.
 
 Requires READ on GROUP, and READ on TOPIC for each topic; the partitions of a topic without it get
 TOPIC_AUTHORIZATION_FAILED.
@@ -15,6 +15,7 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.pool import Pool
 from moldau.groups.share.checks import is_member_id
@@ -26,10 +27,12 @@ from moldau.protocol.messages.share_fetch import (
     ShareFetchRequest,
     ShareFetchResponse,
 )
+from moldau.quotas.client_quotas import ClientQuotas
 from moldau.replication.replica_manager import ReplicaManager
 from moldau.security.acl.permissions import READ_GROUP, READ_TOPIC
 from moldau.server.brokers.current_leaders import CurrentLeaders
 from moldau.server.dispatch.context import RequestContext
+from moldau.server.partitions.fetch_quota import FetchQuota
 from moldau.server.publisher import MetadataPublisher
 from moldau.server.settings import NodeSettings
 from moldau.server.share.acknowledgements import Acknowledgements, Outcomes
@@ -60,6 +63,8 @@ class Dependencies:
     metadata: MetadataPublisher
     settings: NodeSettings
     pool: Pool
+    quotas: ClientQuotas
+    clock: Clock
 
 
 async def handle(
@@ -137,6 +142,8 @@ class _Request:
         self._request = request
         self._key = key
         self._session = session
+        self._quota = FetchQuota(dependencies.quotas, dependencies.clock, context)
+        self._throttle_ms = 0
         self._denied = context.unauthorized(READ_TOPIC, self._topics())
 
     def _topics(self) -> Iterator[str]:
@@ -172,7 +179,9 @@ class _Request:
 
     async def _fetch(self) -> dict[TopicIdPartition, PartitionData]:
         dependencies, session, request = self._dependencies, self._session, self._request
-        if session is None:
+        if dependencies.quotas.active:
+            self._throttle_ms = self._quota.throttle_ms()
+        if session is None or self._throttle_ms > 0:
             return {}
         answers: dict[TopicIdPartition, PartitionData] = {}
         places: list[TopicIdPartition] = []
@@ -184,7 +193,11 @@ class _Request:
                 answers[place] = PartitionData(partition_index=place.partition, error_code=code, records=b"")
         epoch = request.share_session_epoch
         turn = epoch % len(places) if places and epoch >= 1 else 0
-        max_bytes = min(request.max_bytes, self._dependencies.settings.config.integer("fetch.max.bytes"))
+        max_bytes = min(
+            request.max_bytes,
+            dependencies.settings.config.integer("fetch.max.bytes"),
+            self._quota.max_bytes(),
+        )
         params = ShareFetchParams(
             self._key.group_id,
             self._key.member_id,
@@ -197,12 +210,16 @@ class _Request:
             request.share_acquire_mode == _RECORD_LIMIT,
             dependencies.share_configs.reads_committed(self._key.group_id),
         )
-        return {
-            **await ShareFetch(
-                dependencies.share_partitions, dependencies.replicas, dependencies.pool, params
-            ).run(),
-            **answers,
-        }
+        fetched = await ShareFetch(
+            dependencies.share_partitions, dependencies.replicas, dependencies.pool, params
+        ).run()
+        self._count(fetched)
+        return {**fetched, **answers}
+
+    def _count(self, fetched: dict[TopicIdPartition, PartitionData]) -> None:
+        if self._dependencies.quotas.active:
+            size = sum(_records_bytes(answer) for answer in fetched.values())
+            self._throttle_ms = self._quota.record(size, len(fetched))
 
     def _unknown(self, place: TopicIdPartition, known: SessionPartition) -> ErrorCode | None:
         if known.topic is None:
@@ -235,6 +252,7 @@ class _Request:
             topic = topics.setdefault(place.topic_id, ShareFetchableTopicResponse(topic_id=place.topic_id))
             topic.partitions.append(answer)
         return ShareFetchResponse(
+            throttle_time_ms=self._throttle_ms,
             acquisition_lock_timeout_ms=self._dependencies.share_configs.limits(self._key.group_id).lock_ms,
             responses=list(topics.values()),
             node_endpoints=[NodeEndpoint(**each) for each in leaders.endpoints],
@@ -245,3 +263,8 @@ class _Request:
         if session is None or self._request.share_session_epoch == INITIAL_EPOCH:
             return True
         return session.must_include(place, records=bool(answer.records), error=answer.error_code != 0)
+
+
+def _records_bytes(answer: PartitionData) -> int:
+    records = answer.records or b""
+    return sum(map(len, records)) if isinstance(records, list) else len(records)

@@ -22,15 +22,6 @@ NOT_SERVED = (
         (ApiKey.STREAMS_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_DESCRIBE),
     ),
     Reason(
-        "Delegation tokens are not implemented yet.",
-        (
-            ApiKey.CREATE_DELEGATION_TOKEN,
-            ApiKey.RENEW_DELEGATION_TOKEN,
-            ApiKey.EXPIRE_DELEGATION_TOKEN,
-            ApiKey.DESCRIBE_DELEGATION_TOKEN,
-        ),
-    ),
-    Reason(
         "Client telemetry (KIP-714) needs a receiver plugin. Apache Kafka does not announce these APIs "
         "without one either.",
         (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY),

@@ -77,6 +77,9 @@ TOOLS: dict[str, Tool] = {
     "kafka-broker-api-versions": Tool(
         "broker_api_versions", "Show the API versions that each broker supports.", CLUSTER
     ),
+    "kafka-delegation-tokens": Tool(
+        "delegation_tokens", "Create, renew, expire and describe delegation tokens.", CLUSTER
+    ),
     "kafka-features": Tool("features.command", "Describe, upgrade, downgrade and disable features.", CLUSTER),
     "kafka-metadata-quorum": Tool(
         "metadata_quorum.command", "Describe the metadata quorum; add and remove controllers.", CLUSTER

@@ -71,9 +71,9 @@ class Controller:
                 raise
             return Decision([], cast(R, response))
 
-    def run_periodic_task(self, now_ms: int) -> Decision[MetadataRecord, bool]:
+    def run_periodic_task(self, now_ms: int, time_ms: int) -> Decision[MetadataRecord, bool]:
         """Run one step of the periodic tasks; the response is whether another step may be due now."""
-        return self._periodic_tasks.step(self.state, now_ms)
+        return self._periodic_tasks.step(self.state, now_ms, time_ms)
 
     def activate(
         self,

@@ -1,8 +1,8 @@
-"""Periodic tasks of the active controller: fence expired brokers, elect leaders.
+"""Periodic tasks of the active controller: fence expired brokers, elect leaders, remove expired tokens.
 
-`unclean.leader.election.interval.ms` and `leader.imbalance.check.interval.seconds` say when elections are
-due; the time of the last run is soft state. A call makes at most one step, so that the next step sees its
-effect.
+`unclean.leader.election.interval.ms`, `leader.imbalance.check.interval.seconds` and
+`delegation.token.expiry.check.interval.ms` say when a task is due; the time of the last run is soft state.
+A call makes at most one step, so that the next step sees its effect.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from moldau.base.errors import KafkaError
 from moldau.controller.brokers.lifecycle import fence
 from moldau.controller.partitions.elections import PREFERRED, UNCLEAN, elect
 from moldau.controller.partitions.index import Entry
+from moldau.controller.security.tokens import remove_expired_tokens
 from moldau.controller.state import ControllerState
 from moldau.metadata.records import MetadataRecord
 from moldau.statemachine.decision import Decision
@@ -25,8 +26,9 @@ class PeriodicTasks:
     def __init__(self, now_ms: int) -> None:
         self._last_preferred_election_ms = now_ms
         self._last_unclean_election_ms = now_ms
+        self._last_token_check_ms = now_ms
 
-    def step(self, state: ControllerState, now_ms: int) -> Decision[MetadataRecord, bool]:
+    def step(self, state: ControllerState, now_ms: int, time_ms: int) -> Decision[MetadataRecord, bool]:
         """Run the next task that is due; the response is whether another step may be due now."""
         broker_id = state.heartbeats.expired_broker(now_ms)
         broker = None if broker_id is None else state.image.cluster.brokers.get(broker_id)
@@ -46,6 +48,12 @@ class PeriodicTasks:
             decision = _elect_preferred_leaders(state)
             if not decision.response:
                 self._last_preferred_election_ms = now_ms
+            return decision
+        interval_ms = config.integer("delegation.token.expiry.check.interval.ms")
+        if now_ms - self._last_token_check_ms >= interval_ms:
+            decision = remove_expired_tokens(state, time_ms)
+            if not decision.response:
+                self._last_token_check_ms = now_ms
             return decision
         return Decision([], False)
 

@@ -23,6 +23,7 @@ from moldau.metadata.features import DIRECTORY_ASSIGNMENT_SUPPORTED, MIN_METADAT
 from moldau.metadata.image import MetadataImage, PartitionRegistration, TopicImage
 from moldau.metadata.records import MetadataRecord
 from moldau.protocol.stored.metadata import RegisterBrokerRecord
+from moldau.security.tokens import SECRET_KEY_CONFIG, TokensByHmac
 
 #: Changes `kraft.version`, or with True only checks that it can be changed; raises `KafkaError` otherwise.
 UpgradeQuorum = Callable[[int, bool], None]
@@ -35,6 +36,8 @@ class DecisionContext(NamedTuple):
     api_version: int
     #: Milliseconds of a monotonic clock.
     now_ms: int
+    #: Milliseconds since 1970, for timestamps that are stored.
+    time_ms: int
     #: Charges a number of partitions at a time to the client; raises THROTTLING_QUOTA_EXCEEDED (KIP-599).
     charge: Callable[[int, int], None] | None = None
 
@@ -56,6 +59,9 @@ class ControllerState:
         self.kraft_version = 0
         self.upgrade_quorum: UpgradeQuorum | None = None
         self.heartbeats = Heartbeats(config.integer("broker.session.timeout.ms"))
+        #: Signs delegation tokens; None: there are none.
+        self.token_secret_key = config.text(SECRET_KEY_CONFIG)
+        self.tokens_by_hmac = TokensByHmac(self.token_secret_key or "")
         self._static_config = config
         self._config = config
         self._collisions: dict[str, set[str]] = {}

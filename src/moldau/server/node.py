@@ -99,6 +99,7 @@ class Node:
         self._connectors = NodeConnectors.of(config, self._tls, open_connection)
         self._authorizer = load_authorizer(config.texts)
         self._tasks = BackgroundTasks()
+        self._credentials = MetadataCredentials(self.publisher, config, randomness, pool, self._tasks)
         self._scheduler = Scheduler()
         self._listeners = Listeners(
             config,
@@ -257,7 +258,7 @@ class Node:
         return Authenticators(
             self.settings.config,
             self._tls,
-            MetadataCredentials(self.publisher),
+            self._credentials,
             self._clock,
             self._pool,
             self._randomness,
@@ -338,6 +339,7 @@ class Node:
     # Running.
 
     async def _apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        self._credentials.apply(delta, image)
         if delta.client_quotas_changed:
             self._apply_quotas(image)
         if delta.broker_configs_changed(self.id):

@@ -106,7 +106,7 @@ class QuorumNodes(Nodes):
                 )
             ]
         )
-        context = DecisionContext(APIS[request.API_KEY].max_version, now_ms=0)
+        context = DecisionContext(APIS[request.API_KEY].max_version, now_ms=0, time_ms=0)
         await quorum.write(lambda: quorum.controller.decide(alter_client_quotas, request, context))
 
     def written(self, node_id: int) -> list[str]:

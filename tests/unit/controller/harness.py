@@ -81,7 +81,7 @@ class Cluster:
     def decision(self, decide: Decide[Q, R], request: Q, version: int = -1) -> Decision[MetadataRecord, R]:
         """Decide a request, by default in its newest version, without replaying the records."""
         api_version = APIS[request.API_KEY].max_version if version < 0 else version
-        return self.controller.decide(decide, request, DecisionContext(api_version, self.now))
+        return self.controller.decide(decide, request, DecisionContext(api_version, self.now, self.now))
 
     def decide(self, decide: Decide[Q, R], request: Q, version: int = -1) -> R:
         return self.run(self.decision(decide, request, version))
@@ -97,6 +97,10 @@ class Cluster:
         if decision.on_appended is not None:
             decision.on_appended()
         return decision.response
+
+    def tick(self) -> bool:
+        """Run one step of the periodic tasks."""
+        return self.run(self.controller.run_periodic_task(self.now, self.now))
 
     # Brokers.
 

@@ -140,7 +140,7 @@ class Life(Cluster):
 
     def upkeep(self) -> None:
         for _ in range(5):
-            if not self.run(self.controller.run_periodic_task(self.now)):
+            if not self.tick():
                 return
 
     def elect(self) -> None:

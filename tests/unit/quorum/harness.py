@@ -148,7 +148,7 @@ def run(test: Callable[[], Awaitable[None]]) -> None:
 
 def decide(quorum: MetadataQuorum, decide: Decide[Q, R], request: Q) -> Awaitable[R]:
     """Have the controller of this node decide a request in its newest version."""
-    context = DecisionContext(APIS[request.API_KEY].max_version, now_ms=0)
+    context = DecisionContext(APIS[request.API_KEY].max_version, now_ms=0, time_ms=0)
     return quorum.write(lambda: quorum.controller.decide(decide, request, context))
 
 

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 #: Exception names of Kafka's Java client that do not follow from the name of the error code.
 _EXCEPTIONS = {
+    "DELEGATION_TOKEN_AUTH_DISABLED": "DelegationTokenDisabled",
+    "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED": "UnsupportedByAuthentication",
     "NON_EMPTY_GROUP": "GroupNotEmpty",
     "REQUEST_TIMED_OUT": "Timeout",
     "UNKNOWN_SERVER_ERROR": "UnknownServer",

@@ -20,6 +20,7 @@ from moldau.base.errors import KafkaError
 from moldau.client.admin import (
     acls,
     configs,
+    delegation_tokens,
     features,
     groups,
     nodes,
@@ -115,6 +116,11 @@ class AsyncAdminClient:
     describe_user_scram_credentials = _async(scram.describe_user_scram_credentials)
     alter_user_scram_credentials = _async(scram.alter_user_scram_credentials)
 
+    create_delegation_token = _async(delegation_tokens.create_delegation_token)
+    renew_delegation_token = _async(delegation_tokens.renew_delegation_token)
+    expire_delegation_token = _async(delegation_tokens.expire_delegation_token)
+    describe_delegation_token = _async(delegation_tokens.describe_delegation_token)
+
     list_offsets = _async(offsets.list_offsets)
     delete_records = _async(offsets.delete_records)
 
@@ -193,6 +199,11 @@ class AdminClient:
     alter_client_quotas = _blocking(quotas.alter_client_quotas)
     describe_user_scram_credentials = _blocking(scram.describe_user_scram_credentials)
     alter_user_scram_credentials = _blocking(scram.alter_user_scram_credentials)
+
+    create_delegation_token = _blocking(delegation_tokens.create_delegation_token)
+    renew_delegation_token = _blocking(delegation_tokens.renew_delegation_token)
+    expire_delegation_token = _blocking(delegation_tokens.expire_delegation_token)
+    describe_delegation_token = _blocking(delegation_tokens.describe_delegation_token)
 
     list_offsets = _blocking(offsets.list_offsets)
     delete_records = _blocking(offsets.delete_records)

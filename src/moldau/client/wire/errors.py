@@ -46,6 +46,14 @@ _SENTENCES = {
     ErrorCode.UNKNOWN_TOPIC_ID: "The broker does not have a topic with this id.",
     ErrorCode.BROKER_ID_NOT_REGISTERED: "No broker with this id is registered.",
     ErrorCode.MISMATCHED_ENDPOINT_TYPE: "The request is for the other endpoint type: broker or controller.",
+    ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED: "Delegation Token feature is not enabled.",
+    ErrorCode.DELEGATION_TOKEN_NOT_FOUND: "Delegation Token is not found on server.",
+    ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH: "Specified Principal is not valid Owner/Renewer.",
+    ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED: "Delegation Token requests are not allowed on "
+    "PLAINTEXT/1-way SSL channels and on delegation token authenticated channels.",
+    ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED: "Delegation Token authorization failed.",
+    ErrorCode.DELEGATION_TOKEN_EXPIRED: "Delegation Token is expired.",
+    ErrorCode.INVALID_PRINCIPAL_TYPE: "Supplied principalType is not supported.",
     ErrorCode.UNSUPPORTED_ENDPOINT_TYPE: "The node does not support this endpoint type.",
 }
 

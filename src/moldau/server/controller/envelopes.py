@@ -115,6 +115,7 @@ def unwrap_request(
         client_id=header.client_id,
         principal=principal,
         client_host=address,
+        forwarded=True,
     )
     return forwarded, header, body
 

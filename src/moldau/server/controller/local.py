@@ -39,13 +39,16 @@ class LocalController:
         """Decide a request; return its response once the decision is committed."""
 
         def run(controller: Controller) -> Decision[MetadataRecord, R]:
-            return controller.decide(decide, request, DecisionContext(api_version, self._now_ms(), charge))
+            context = DecisionContext(api_version, self._now_ms(), self._clock.time_ms(), charge)
+            return controller.decide(decide, request, context)
 
         return await self._write(run)
 
     async def run_periodic_task(self) -> bool:
         """Run one step of the controller's periodic tasks; return whether another may be due now."""
-        return await self._write(lambda controller: controller.run_periodic_task(self._now_ms()))
+        return await self._write(
+            lambda controller: controller.run_periodic_task(self._now_ms(), self._clock.time_ms())
+        )
 
     async def fence_broker(self, broker_id: int, broker_epoch: int) -> None:
         """Fence a broker whose process has ended, before its session expires."""

@@ -1,6 +1,6 @@
 """Read-your-writes: a response is sent when this node has applied the change that another node decided.
 
-Kafka responds earlier. Here a client may use a created topic or user immediately, on the broker that
+Kafka responds earlier. Here a client may use a created topic, user or token immediately, on the broker that
 responded.
 Requests that are not listed here change nothing that clients use immediately.
 """
@@ -16,6 +16,7 @@ from moldau.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsResponse,
 )
 from moldau.protocol.messages.create_acls import CreateAclsRequest, CreateAclsResponse
+from moldau.protocol.messages.create_delegation_token import CreateDelegationTokenResponse
 from moldau.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from moldau.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from moldau.protocol.messages.delete_acls import DeleteAclsResponse
@@ -43,6 +44,8 @@ def visible(request: Message, response: Message) -> ImageCondition | None:
         return _acls_created(request, response)
     if isinstance(response, DeleteAclsResponse):
         return _acls_deleted(response)
+    if isinstance(response, CreateDelegationTokenResponse):
+        return _token_created(response)
     return None
 
 
@@ -134,3 +137,9 @@ def _stored(record: AccessControlEntryRecord) -> AclBinding:
             record.permission_type,
         ),
     )
+
+
+def _token_created(response: CreateDelegationTokenResponse) -> ImageCondition | None:
+    if response.error_code != ErrorCode.NONE:
+        return None
+    return lambda image: response.token_id in image.delegation_tokens

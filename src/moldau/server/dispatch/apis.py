@@ -35,6 +35,7 @@ from moldau.server.handlers import (
     consumer_group_heartbeat,
     controller_registration,
     create_acls,
+    create_delegation_token,
     create_partitions,
     create_topics,
     delete_acls,
@@ -47,6 +48,7 @@ from moldau.server.handlers import (
     describe_client_quotas,
     describe_cluster,
     describe_configs,
+    describe_delegation_token,
     describe_groups,
     describe_log_dirs,
     describe_producers,
@@ -59,6 +61,7 @@ from moldau.server.handlers import (
     end_quorum_epoch,
     end_txn,
     envelope,
+    expire_delegation_token,
     fetch,
     fetch_metadata,
     fetch_snapshot,
@@ -83,6 +86,7 @@ from moldau.server.handlers import (
     read_share_group_state,
     read_share_group_state_summary,
     remove_raft_voter,
+    renew_delegation_token,
     sasl_authenticate,
     sasl_handshake,
     share_acknowledge,
@@ -177,6 +181,18 @@ _BROKER_APIS: dict[ApiKey, Callable[[Broker], Handler]] = {
         describe_log_dirs.handle, broker.logs, broker.services.pool, broker.services.disk
     ),
     ApiKey.CREATE_PARTITIONS: lambda broker: partial(create_partitions.handle, broker.services.controller),
+    ApiKey.CREATE_DELEGATION_TOKEN: lambda broker: partial(
+        create_delegation_token.handle, broker.services.controller
+    ),
+    ApiKey.RENEW_DELEGATION_TOKEN: lambda broker: partial(
+        renew_delegation_token.handle, broker.services.controller
+    ),
+    ApiKey.EXPIRE_DELEGATION_TOKEN: lambda broker: partial(
+        expire_delegation_token.handle, broker.services.controller
+    ),
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: lambda broker: partial(
+        describe_delegation_token.handle, broker.services.metadata, broker.services.settings
+    ),
     ApiKey.DELETE_GROUPS: lambda broker: partial(
         delete_groups.handle, broker.coordinators.groups, broker.coordinators.persister
     ),
@@ -311,6 +327,12 @@ _CONTROLLER_APIS: dict[ApiKey, Callable[[NodeServices], Handler]] = {
         alter_configs.handle, node.controller, node.id, node.store_changes
     ),
     ApiKey.CREATE_PARTITIONS: lambda node: partial(create_partitions.handle, node.controller),
+    ApiKey.CREATE_DELEGATION_TOKEN: lambda node: partial(create_delegation_token.handle, node.controller),
+    ApiKey.RENEW_DELEGATION_TOKEN: lambda node: partial(renew_delegation_token.handle, node.controller),
+    ApiKey.EXPIRE_DELEGATION_TOKEN: lambda node: partial(expire_delegation_token.handle, node.controller),
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: lambda node: partial(
+        describe_delegation_token.handle, node.metadata, node.settings
+    ),
     ApiKey.ELECT_LEADERS: lambda node: partial(elect_leaders.handle, node.controller),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: lambda node: partial(
         incremental_alter_configs.handle, node.controller, node.id, node.store_changes
@@ -322,6 +344,9 @@ _CONTROLLER_APIS: dict[ApiKey, Callable[[NodeServices], Handler]] = {
         list_partition_reassignments.handle, node.controller
     ),
     ApiKey.ALTER_CLIENT_QUOTAS: lambda node: partial(alter_client_quotas.handle, node.controller),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: lambda node: partial(
+        describe_user_scram_credentials.handle, node.metadata
+    ),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: lambda node: partial(
         alter_user_scram_credentials.handle, node.controller
     ),

@@ -81,6 +81,8 @@ class RequestContext(NamedTuple):
     client_host: str
     connection: Connection
     correlation_id: int = 0
+    #: Whether a broker forwarded the request in an Envelope.
+    forwarded: bool = False
 
     def allows(self, permission: Permission, name: str = CLUSTER_NAME, *, log_denied: bool = True) -> bool:
         """Return whether the client has the permission for a resource; without an authorizer it has."""

@@ -241,7 +241,7 @@ class TestOneNodeRestarts:
         cluster = Cluster()
         topic_id = cluster.create().topic_id
         cluster.now += 10_000
-        cluster.run(cluster.controller.run_periodic_task(cluster.now))
+        cluster.tick()
         assert cluster.records[0] == PartitionChangeRecord(
             partition_id=0,
             topic_id=topic_id,
@@ -321,10 +321,10 @@ class TestSeveralBrokers:
         cluster.create(assignments={0: [2, 1]})
         cluster.now += 9_001
         cluster.heartbeat(1)
-        assert cluster.run(cluster.controller.run_periodic_task(cluster.now))
+        assert cluster.tick()
         assert not cluster.controller.image.cluster.is_active(2)
         assert (cluster.partition().leader, cluster.partition().isr) == (1, (1,))
-        assert not cluster.run(cluster.controller.run_periodic_task(cluster.now))
+        assert not cluster.tick()
 
     def test_brokers_get_a_full_session_after_a_controller_failover(self) -> None:
         cluster = Cluster((1, 2))
@@ -347,7 +347,7 @@ class TestSeveralBrokers:
     def test_activation_does_not_expire_the_broker_of_a_running_node(self) -> None:
         cluster = Cluster((1, 2), own_incarnation=uid(11))
         restart(cluster)
-        assert not cluster.run(cluster.controller.run_periodic_task(cluster.now))
+        assert not cluster.tick()
         assert cluster.controller.image.cluster.is_active(1)
 
     def test_a_broker_whose_process_has_ended_is_fenced_at_once(self) -> None:
@@ -387,8 +387,8 @@ class TestRefusedDecisions:
         cluster = Cluster((1, 2))
         cluster.now += 9_001
         cluster.heartbeat(1)
-        assert cluster.controller.run_periodic_task(cluster.now).records
-        assert cluster.run(cluster.controller.run_periodic_task(cluster.now))
+        assert cluster.controller.run_periodic_task(cluster.now, cluster.now).records
+        assert cluster.tick()
         assert not cluster.controller.image.cluster.is_active(2)
 
     def test_a_refused_unfencing_can_be_repeated(self) -> None:

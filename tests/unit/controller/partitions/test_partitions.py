@@ -138,8 +138,8 @@ class TestElections:
             cluster.now += 10_000
             cluster.heartbeat(1)
             cluster.heartbeat(2)
-            cluster.run(cluster.controller.run_periodic_task(cluster.now))
-            cluster.run(cluster.controller.run_periodic_task(cluster.now))
+            cluster.tick()
+            cluster.tick()
         assert cluster.partition().leader == 2
 
     def test_an_unclean_leader_is_elected(self) -> None:
@@ -167,9 +167,9 @@ class TestElections:
         alter(cluster, 2, [2])
         cluster.stop_completely(2)
         cluster.alter(ResourceType.TOPIC, "orders", ("unclean.leader.election.enable", SET, "true"))
-        cluster.run(cluster.controller.run_periodic_task(cluster.now + 4_999))
+        cluster.run(cluster.controller.run_periodic_task(cluster.now + 4_999, cluster.now + 4_999))
         assert cluster.partition().leader == -1
-        cluster.run(cluster.controller.run_periodic_task(cluster.now + 5_000))
+        cluster.run(cluster.controller.run_periodic_task(cluster.now + 5_000, cluster.now + 5_000))
         assert cluster.partition().leader == 1
 
     def test_without_an_active_replica_no_leader_is_elected(self) -> None:

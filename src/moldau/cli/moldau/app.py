@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 import moldau
+from moldau.cli.moldau.certificates import certificates
 from moldau.cli.moldau.dev.command import dev
 from moldau.cli.moldau.doctor.command import doctor
 from moldau.cli.moldau.pipeline.command import pipeline
@@ -90,5 +91,6 @@ def server(
 
 
 app.command()(doctor)
+app.command()(certificates)
 app.command()(sql)
 app.command()(protocol)

@@ -2,37 +2,19 @@
 
 from __future__ import annotations
 
-import random
 import re
-import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from moldau.local.ports import ReservedPorts
-from tests.docs.markdown import ROOT, Block, blocks, section
+from tests.docs.cluster_files import NODES, Files, free_ports, with_ports
+from tests.docs.markdown import Block, blocks, section
 from tests.docs.shell import Shell
 from tests.harness.waiting import eventually
 
 BLOCKS = blocks(section("README.md", "A cluster"))
-NODES = (1, 2, 3)
-_PORTS = ReservedPorts("127.0.0.1")
-
-
-def free_ports() -> int:
-    """Return the first of three consecutive free ports; the ports 10,000 above them are free, too."""
-    return _PORTS.choose([number + distance for number in range(3) for distance in (0, 10_000)])
-
-
-def with_ports(text: str, first: int) -> str:
-    """Replace the ports 9092 to 9094 and 19092 to 19094 of a text."""
-
-    def other(match: re.Match[str]) -> str:
-        return f"{match[1]}{first + int(match[3]) - 2 + (10_000 if match[2] else 0)}"
-
-    return re.sub(r"(localhost:|port )(1?)909([234])", other, text)
 
 
 def block(number: int, language: str) -> str:
@@ -85,25 +67,9 @@ def everywhere(node_id: int, described: str) -> bool:
     return bool(found) and all(str(node_id) in each.split(",") for each in found)
 
 
-class Files:
-    """The example's files, with ports and ids that are unique on this machine."""
-
-    def __init__(self, folder: Path, first_port: int) -> None:
-        self.folder = folder / "examples" / "cluster"
-        shutil.copytree(ROOT / "examples" / "cluster", self.folder)
-        begin = random.SystemRandom().randrange(10_000_000, 2**31 - 10)
-        self.ids = [begin + number for number in NODES]
-        for file in self.folder.glob("*.properties"):
-            text = with_ports(file.read_text(), first_port)
-            text = re.sub(
-                r"(?m)(^node\.id=|voters=|,)([123])(@|$)", lambda m: f"{m[1]}{begin + int(m[2])}{m[3]}", text
-            )
-            file.write_text(text)
-
-
 @pytest.fixture
 def files(tmp_path: Path, first_port: int) -> Iterator[Files]:
-    shell, files = Shell(tmp_path, first_port), Files(tmp_path, first_port)
+    shell, files = Shell(tmp_path, first_port), Files(tmp_path / "examples" / "cluster", first_port)
     yield files
     for node_id in files.ids:
         shell.run(f"kafka-server-stop --node-id {node_id} || true")

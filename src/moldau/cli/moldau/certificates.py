@@ -35,10 +35,13 @@ def certificates(
     client: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", help="A client certificate for User:CN=NAME, stored as FOLDER/NAME.pem. May be repeated."
+            metavar="NAME",
+            help="A client certificate for User:CN=NAME, stored as FOLDER/NAME.pem. May be repeated.",
         ),
     ] = None,
-    renew: Annotated[bool, typer.Option("--renew", help="Replace existing certificates by new ones.")] = False,
+    renew: Annotated[
+        bool, typer.Option("--renew", help="Replace existing certificates by new ones.")
+    ] = False,
 ) -> None:
     """Create certificates for TLS, signed by an authority in the folder.
 
@@ -84,7 +87,9 @@ def _authority(folder: Path, announce: Callable[[str], None]) -> Authority:
         raise ToolError(f"{path} is not the key and certificate of an authority: {error}") from None
     trust = folder / TRUST_FILE
     if not trust.exists():
-        announce(f"{authority.write_trust_pem(trust)}: certificate of the authority, for all clients and servers")
+        announce(
+            f"{authority.write_trust_pem(trust)}: certificate of the authority, for all clients and servers"
+        )
     return authority
 
 

@@ -108,7 +108,6 @@ def _issue(
     if path.exists() and not renew:
         announce(f"{path}: kept; --renew replaces it")
         return
-    usages = ("server", "client") if hosts else ("client",)
-    issued = authority.issue(name, hosts, usages=usages)
+    issued = authority.issue(name, hosts) if hosts else authority.issue(name, usages=["client"])
     valid_for = ", ".join(hosts) if hosts else f"User:CN={name}"
     announce(f"{issued.write_pem(path)}: key and certificate for {valid_for}")

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from moldau.client import AdminClient, checked
 from moldau.client.admin.scram import ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
@@ -80,7 +79,7 @@ def every_listener(
     folder: Path,
     certificate: IssuedCertificate | None = None,
     authority: Authority | None = None,
-    **config: Any,
+    config: Mapping[str, str] | None = None,
 ) -> Iterator[SecuredListeners]:
     """Run a node; `certificate` replaces the one of its TLS listeners."""
     authority = authority or Authority.create("Test CA")
@@ -92,8 +91,7 @@ def every_listener(
     client.write_pem(folder / "client.pem")
     client.write_pkcs12(folder / "client.p12", "store-secret")
     ports = {name: free_port() for name in (*LISTENERS, "CONTROLLER")}
-    settings = {**_config(folder, ports), **{name.replace("_", "."): value for name, value in config.items()}}
-    with Cluster(config=settings):
+    with Cluster(config={**_config(folder, ports), **(config or {})}):
         found = SecuredListeners(ports, folder, authority)
         _add_scram_users(found)
         yield found

@@ -43,3 +43,18 @@ def test_help_opens_with_the_summary_of_the_table(name: str, capsys: pytest.Capt
     usage, summary, *_ = shown.split("\n\n")
     assert usage.startswith(f"usage: {name}")
     assert summary == TOOLS[name].summary
+
+
+#: Tools that work on the files and processes of this machine only.
+LOCAL = {"kafka-storage", "kafka-server-start", "kafka-server-stop", "kafka-dump-log"}
+
+
+@pytest.mark.parametrize("name", sorted(set(TOOLS) - LOCAL))
+def test_every_tool_that_connects_takes_a_properties_file(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        TOOLS[name].load()(["--help"])
+    except SystemExit as exit_request:
+        assert not exit_request.code
+    assert "--command-config" in capsys.readouterr().out

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from moldau.base.errors import KafkaError
 from moldau.base.ids import TopicPartition, Uuid
 from moldau.cli.shared.arguments import ToolParser, TopicPattern, UsageError
+from moldau.cli.shared.connection import COMMAND_CONFIG, load_config
 from moldau.cli.shared.tool import ToolError, run_tool, warn
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def _parser() -> ToolParser:
         "--broker-list", "HOST:PORT", "REQUIRED: broker(s) to connect to first, as HOST1:PORT1,HOST2:PORT2."
     )
     parser.option("--bootstrap-server", "HOST:PORT", "The same as --broker-list.")
+    parser.option("--command-config", "FILE", COMMAND_CONFIG)
     parser.option(
         "--topics-include", "REGEX", "A regular expression for topics; all topics by default.", default=".*"
     )
@@ -84,7 +86,9 @@ async def _verify(options: argparse.Namespace) -> None:
 
     warn("This tool is deprecated and may be removed in a future major release.")
     pattern = TopicPattern(options.topics_include)
-    async with AsyncAdminClient(options.broker_list or options.bootstrap_server) as admin:
+    properties = load_config(options.command_config)
+    properties["bootstrap.servers"] = options.broker_list or options.bootstrap_server
+    async with AsyncAdminClient(properties) as admin:
         topics = await _topics(admin, pattern)
         comparison = await _start(admin, topics, options.time)
         _print("verification process is started")

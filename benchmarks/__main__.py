@@ -14,10 +14,11 @@ import platform
 import shutil
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import coordination, picture, report, tls
+from benchmarks import authorizer, coordination, picture, report, tls
 from benchmarks.brokers import Software, apache, moldau
 from benchmarks.clients import FOLDER, JavaClient, Librdkafka
 from benchmarks.scale import logs
@@ -27,7 +28,7 @@ from tests.interop import jars
 _DOCS = Path(__file__).parents[1] / "docs"
 _QUICK = 0.1
 #: Parts of a round that can be measured alone and merged into the rounds of an earlier run.
-_PARTS = ("coordination", "tls")
+_PARTS = ("coordination", "tls", "authorizer")
 
 
 def main() -> int:
@@ -107,15 +108,30 @@ def _rounds(
             figures: Figures = {}
             if options.only not in _PARTS:
                 figures |= Round(librdkafka, java, share).measure(software)
-            if options.only != "tls":
-                figures |= coordination.measure(software, share)
-            if options.only != "coordination":
-                figures |= tls.measure(software, librdkafka, share)
+            for part, measure in _measurements(software, librdkafka, share).items():
+                if options.only in (None, "compare", part):
+                    figures |= measure()
             rounds[software.name].append(figures)
             _print_progress(
                 f"round {number + 1} of {count}: {software.name}, {time.monotonic() - begin:.0f} s"
             )
     return rounds
+
+
+def _measurements(
+    software: Software, librdkafka: Librdkafka, share: float
+) -> dict[str, Callable[[], Figures]]:
+    """Return how each of the parts is measured."""
+
+    def authorization() -> Figures:
+        figures = authorizer.measure(software, librdkafka, share)
+        return figures | authorizer.decisions() if software.name == "moldau" else figures
+
+    return {
+        "coordination": lambda: coordination.measure(software, share),
+        "tls": lambda: tls.measure(software, librdkafka, share),
+        "authorizer": authorization,
+    }
 
 
 def _merged(before: report.Rounds, now: report.Rounds) -> report.Rounds:

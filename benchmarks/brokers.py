@@ -136,11 +136,14 @@ class NodeProcess:
 class Broker:
     """A node in its own folder, which is removed when the context ends; `tls` adds an SSL listener."""
 
-    def __init__(self, software: Software, *, tls: bool = False) -> None:
+    def __init__(
+        self, software: Software, *, tls: bool = False, settings: Mapping[str, str] | None = None
+    ) -> None:
         self.name = software.name
         self._software = software
         self._port = free_port()
         self._tls_port = free_port() if tls else None
+        self._settings = settings or {}
         #: What clients of the SSL listener need, as settings of librdkafka.
         self.client_settings: dict[str, str] = {}
 
@@ -162,7 +165,7 @@ class Broker:
         properties = single_node_properties("127.0.0.1", self._port, free_port(), data)
         if self._tls_port is not None:
             self._add_tls(properties, self._tls_port)
-        self._node = NodeProcess(self._software, self._folder, properties)
+        self._node = NodeProcess(self._software, self._folder, properties | self._settings)
         return self
 
     def _add_tls(self, properties: dict[str, str], port: int) -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from moldau.base.clock import Clock
 from moldau.base.ids import Randomness
-from moldau.base.pool import Pool
+from moldau.base.pool import Pool, ThreadPool
 from moldau.config.broker.config import BrokerConfig
 from moldau.config.definition import format_value
 from moldau.network.connection import CloseConnection, Connection
 from moldau.security.principal import KafkaPrincipal
+from moldau.security.sasl.mechanism import GSSAPI, OAUTHBEARER
 from moldau.server.authentication.authentication import (
     Authentication,
     CertificateAuthentication,
@@ -26,6 +28,10 @@ if TYPE_CHECKING:
     from ssl import SSLObject
 
     from moldau.security.sasl.mechanism import SaslServer
+
+#: Mechanisms that ask an identity provider or read a key table during a login.
+_WAITING_MECHANISMS = frozenset({OAUTHBEARER, GSSAPI})
+_LOGIN_THREADS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +98,12 @@ class Authenticators:
                 for each in mechanisms
             },
         )
-        return SaslAuthentication(settings, create, listener, self.clock, self.pool)
+        return SaslAuthentication(settings, create, listener, self.clock, self._login_pool(mechanisms))
+
+    def _login_pool(self, mechanisms: Sequence[str]) -> Pool:
+        """Return threads for logins that wait for other servers: the pool of the disks must not wait, too."""
+        waits = not _WAITING_MECHANISMS.isdisjoint(mechanisms)
+        return ThreadPool(_LOGIN_THREADS, "moldau-login") if waits else self.pool
 
 
 def sasl_config(config: BrokerConfig, listener: str, mechanism: str | None, name: str) -> str | None:

@@ -170,7 +170,7 @@ def _parse_key(entry: dict[str, Any]) -> PublicKey | None:
     from joserfc.jwk import JWKRegistry
 
     key_type, key_id, algorithm = entry.get("kty"), entry.get("kid"), entry.get("alg")
-    if key_type not in set(KEY_TYPES.values()) or entry.get("use", "sig") != "sig":
+    if key_type not in tuple(KEY_TYPES.values()) or entry.get("use", "sig") != "sig":
         return None
     try:
         key = JWKRegistry.import_key(entry)

@@ -38,6 +38,8 @@ from moldau.pipelines.spark.fork_server.start import SOCKET, start_server
 from moldau.pipelines.spark.java import find_java
 from moldau.pipelines.spark.kafka_connector import connector_settings
 from moldau.pipelines.spark.settings import (
+    REDACTED,
+    REDACTED_OPTIONS,
     common_settings,
     is_local,
     java_options,
@@ -59,6 +61,9 @@ _CONNECT_PACKAGES = {
     "google.rpc": "googleapis-common-protos",
     "zstandard": "zstandard",
 }
+
+#: Spark's default of `REDACTED`.
+_SPARKS_REDACTION = "(?i)url"
 
 Connector = Literal["moldau", "official"]
 
@@ -100,8 +105,10 @@ def session(
 
 
 def register(spark: SparkSession) -> None:
-    """Register the format `moldau` in a session."""
+    """Register the format `moldau` in a session, and hide its secret options in plans."""
     spark.dataSource.register(MoldauDataSource)
+    if spark.conf.get(REDACTED, _SPARKS_REDACTION) == _SPARKS_REDACTION:
+        spark.conf.set(REDACTED, REDACTED_OPTIONS)
     pin_tasks(spark)
 
 

@@ -16,6 +16,11 @@ _LOCAL_CHECKPOINTS = (
 )
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
+#: The options of sources and sinks whose values plans do not show. Spark hides passwords, secrets and tokens
+#: itself, by their names.
+REDACTED = "spark.sql.redaction.options.regex"
+REDACTED_OPTIONS = "(?i)url|jaas[.]config|keystore[.]key|key[.]pem"
+
 DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
 _EXECUTOR_ENV = "spark.executorEnv."
 
@@ -39,6 +44,7 @@ def common_settings() -> dict[str, str]:
         "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.buffer.size": str(1 << 20),
+        REDACTED: REDACTED_OPTIONS,
         # The history of completed jobs grows with every micro-batch.
         "spark.ui.retainedJobs": "100",
         "spark.ui.retainedStages": "100",

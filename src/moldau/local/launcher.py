@@ -24,7 +24,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -60,7 +60,7 @@ class StartRequest:
     #: A folder to remove if the owner goes away while the node runs.
     temporary: str | None = None
     #: Arguments of `FormatOptions`, for a folder that is not formatted yet.
-    format: dict[str, str | bool] = field(default_factory=dict)
+    format: Mapping[str, str | bool | Sequence[str]] = field(default_factory=dict)
     #: Values for the launcher's entry point; must be JSON.
     extra: Mapping[str, Any] = field(default_factory=dict)
 

@@ -139,8 +139,13 @@ def node_folder(folder: Path, node_id: int) -> Path:
 
 
 def write_properties(folder: Path, properties: Mapping[str, str]) -> Path:
-    """Write a properties file for `kafka-server-start`, creating `folder` if needed."""
+    """Write a properties file for `kafka-server-start`, creating `folder` if needed.
+
+    Only the owner can read it: it may contain passwords.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / PROPERTIES_FILE
+    file.touch(mode=0o600)
+    file.chmod(0o600)
     file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
     return file

@@ -13,7 +13,7 @@ import random
 import shutil
 import tempfile
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -29,6 +29,9 @@ from moldau.local.plan import (
     write_properties,
 )
 from moldau.local.ports import ReservedPorts
+from moldau.local.security.configs import SecurityConfigs
+from moldau.local.security.files import SecurityFiles
+from moldau.local.security.modes import SecurityMode
 
 HOST: Final = "127.0.0.1"
 Setting = str | int | bool
@@ -42,6 +45,7 @@ class Blueprint:
         config: Mapping[str, Setting],
         node_config: Mapping[int, Mapping[str, Setting]],
         data_dir: Path | None,
+        mode: SecurityMode = SecurityMode.PLAINTEXT,
     ) -> None:
         if brokers < 1 or controllers < 0:
             raise ValueError("a cluster needs at least one broker")
@@ -52,6 +56,10 @@ class Blueprint:
         self.cuts: set[tuple[int, int]] = set()
         #: The ports of each node by listener name, once they are reserved.
         self.ports: dict[int, dict[str, int]] = {number: {} for number in range(1, len(self.roles) + 1)}
+        #: The name of the clients' listener, which is that of its security protocol.
+        self.client_listener = mode.protocol
+        self._mode = mode
+        self._security: SecurityConfigs | None = None
         self._config = config
         self._node_config = node_config
         self._data_dir = data_dir
@@ -66,6 +74,13 @@ class Blueprint:
             raise RuntimeError("the cluster has no data folder before its first start")
         return self._data_dir
 
+    @property
+    def security(self) -> SecurityConfigs | None:
+        """The configs of a secured cluster, once it has a data folder; None without security."""
+        if self._mode is not SecurityMode.PLAINTEXT and self._security is None:
+            raise RuntimeError("the cluster has no certificates and users before its first start")
+        return self._security
+
     def folder_of(self, node_id: int) -> Path:
         return self.data_dir if len(self.roles) == 1 else node_folder(self.data_dir, node_id)
 
@@ -75,11 +90,14 @@ class Blueprint:
             self._data_dir = Path(tempfile.mkdtemp(prefix="moldau-"))
             self._remove_data = weakref.finalize(self, shutil.rmtree, self._data_dir, ignore_errors=True)
         self._data_dir.mkdir(parents=True, exist_ok=True)
+        if self._mode is not SecurityMode.PLAINTEXT:
+            files = SecurityFiles.prepare(self._data_dir, (HOST, "localhost"))
+            self._security = SecurityConfigs(self._mode, files)
         if len(self.roles) == 1:
             self._reserve_single()
         elif self._plan is None:
             self._plan = self._kept_plan() or self._new_plan()
-            self.ports = {member.id: member.ports for member in self._plan.members}
+            self.ports = {member.id: self._named(member.ports) for member in self._plan.members}
 
     def clean_up(self) -> None:
         """Release the ports and remove the data unless it is kept; all nodes have exited."""
@@ -102,7 +120,7 @@ class Blueprint:
             properties=properties,
             log_file=str(folder / "node.log"),
             temporary=None if self.keeps_data else str(self.data_dir),
-            format={} if self._plan is None else self._plan.format_options(self._plan.members[node_id - 1]),
+            format=self._format_options(node_id),
             extra={"outgoing": outgoing, "incoming": incoming},
         )
 
@@ -118,17 +136,31 @@ class Blueprint:
     def _properties(self, node_id: int, folder: Path) -> dict[str, str]:
         if self._plan is None:
             port, controller_port = (
-                self.ports[node_id].get(name, 0) for name in (BROKER_LISTENER, CONTROLLER_LISTENER)
+                self.ports[node_id].get(name, 0) for name in (self.client_listener, CONTROLLER_LISTENER)
             )
             properties = single_node_properties(HOST, port, controller_port, str(folder / "logs"))
         else:
             properties = self._plan.properties(self._plan.members[node_id - 1], folder)
+        if self._security is not None:
+            properties = self._security.node_properties(properties)
         changed = {**self._config, **self._node_config.get(node_id, {})}
         return {**properties, **{name: _text(value) for name, value in changed.items()}}
 
+    def _format_options(self, node_id: int) -> dict[str, str | bool | Sequence[str]]:
+        options: dict[str, str | bool | Sequence[str]] = {}
+        if self._plan is not None:
+            options.update(self._plan.format_options(self._plan.members[node_id - 1]))
+        if self._security is not None:
+            options["scram_credentials"] = self._security.scram_credentials()
+        return options
+
+    def _named(self, ports: Mapping[str, int]) -> dict[str, int]:
+        return {self.client_listener if name == BROKER_LISTENER else name: ports[name] for name in ports}
+
     def _reserve_single(self) -> None:
         if not self.ports[1]:
-            self.ports[1] = {name: self._reserved.choose() for name in (BROKER_LISTENER, CONTROLLER_LISTENER)}
+            names = (self.client_listener, CONTROLLER_LISTENER)
+            self.ports[1] = {name: self._reserved.choose() for name in names}
 
     def _kept_plan(self) -> ClusterPlan | None:
         plan = ClusterPlan.load(self.data_dir)

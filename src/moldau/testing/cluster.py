@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 
 from moldau.local.launcher import NodeFailed
+from moldau.local.security.modes import SecurityMode
 from moldau.testing.blueprint import HOST, Blueprint, Setting
 from moldau.testing.cluster_node import ClusterNode
 
@@ -27,6 +28,10 @@ class Cluster:
     whose ids follow those of the brokers. Ids begin at 1. `config` contains broker settings by Kafka's
     names, `node_config` settings of single nodes by node id. With `data_dir` the data is kept; a folder
     that already contains the data of such a cluster is used as it is.
+
+    `security` is PLAINTEXT, SSL, mTLS, or a mechanism of SASL_SSL: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or
+    OAUTHBEARER. Certificates and the user `moldau` are created; `client_config`, `librdkafka_config` and
+    `python_config` are what clients need. With an authorizer, brokers are the super user `User:broker`.
     """
 
     def __init__(
@@ -37,10 +42,12 @@ class Cluster:
         config: Mapping[str, Setting] | None = None,
         node_config: Mapping[int, Mapping[str, Setting]] | None = None,
         data_dir: str | os.PathLike[str] | None = None,
+        security: str = "PLAINTEXT",
         start_timeout: float = 30.0,
     ) -> None:
         folder = Path(data_dir).absolute() if data_dir is not None else None
-        self._blueprint = Blueprint(brokers, controllers, config or {}, node_config or {}, folder)
+        mode = SecurityMode.parse(security)
+        self._blueprint = Blueprint(brokers, controllers, config or {}, node_config or {}, folder, mode)
         self.nodes = [ClusterNode(number, self._blueprint, start_timeout) for number in self._blueprint.ports]
 
     # Nodes and addresses.
@@ -57,6 +64,33 @@ class Cluster:
     def bootstrap_servers(self) -> str:
         """The value of `bootstrap.servers` for clients."""
         return ",".join(f"{HOST}:{node.port}" for node in self.brokers)
+
+    @property
+    def client_config(self) -> dict[str, str]:
+        """The properties of Java clients and of Moldau's own, by Kafka's names."""
+        security = self._blueprint.security
+        return {
+            "bootstrap.servers": self.bootstrap_servers,
+            **({} if security is None else security.client_properties()),
+        }
+
+    @property
+    def librdkafka_config(self) -> dict[str, str]:
+        """The configuration of confluent-kafka and other clients over librdkafka."""
+        security = self._blueprint.security
+        return {
+            "bootstrap.servers": self.bootstrap_servers,
+            **({} if security is None else security.librdkafka_properties()),
+        }
+
+    @property
+    def python_config(self) -> dict[str, str]:
+        """The arguments of kafka-python's clients; OAUTHBEARER also needs a token provider."""
+        security = self._blueprint.security
+        return {
+            "bootstrap_servers": self.bootstrap_servers,
+            **({} if security is None else security.python_arguments()),
+        }
 
     @property
     def bootstrap_controllers(self) -> str:
@@ -130,10 +164,12 @@ class Cluster:
 
     def wait_for_brokers(self, timeout: float = 30.0) -> None:
         """Wait until all running, unpaused brokers report exactly each other as alive."""
+        from moldau.client.wire.security import SecuritySettings
         from moldau.local.readiness import wait_for_brokers
 
         awake = [node for node in self.brokers if node.running and not node.paused]
-        wait_for_brokers({node.id: (HOST, node.port) for node in awake}, timeout)
+        connector = SecuritySettings.from_properties(self.client_config).connector()
+        wait_for_brokers({node.id: (HOST, node.port) for node in awake}, timeout, connector)
 
     def stop(self, timeout: float = 30.0) -> None:
         """Shut down all running nodes cleanly: logs are synced, the next start has nothing to recover."""

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from moldau.local.launcher import Launcher, NodeFailed, NodeProcess, NodeSilent, PortTaken
-from moldau.local.plan import BROKER_LISTENER, CONTROLLER_LISTENER
+from moldau.local.plan import CONTROLLER_LISTENER
 from moldau.testing.blueprint import Blueprint
 from moldau.testing.link_control import ENTRY_POINT, LinkControl
 
@@ -37,7 +37,7 @@ class ClusterNode:
 
     @property
     def port(self) -> int:
-        return self._port(BROKER_LISTENER)
+        return self._port(self._blueprint.client_listener)
 
     @property
     def controller_port(self) -> int:

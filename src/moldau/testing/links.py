@@ -72,6 +72,7 @@ class _Connection(asyncio.BufferedProtocol, asyncio.Transport):
         self._held: list[bytes] = []
         self._held_bytes = 0
         self._socket_is_full = self._node_paused = False
+        self._reading_paused = False
         #: The socket is closed (uvloop's transport does not report that as closing).
         self._lost = False
         self._closed_by_node = False
@@ -86,11 +87,14 @@ class _Connection(asyncio.BufferedProtocol, asyncio.Transport):
         with contextlib.suppress(RuntimeError):
             if not outgoing:
                 self._flush()
-            if self._socket is not None and not self._lost:
-                pause = incoming or self._abandoned
-                self._socket.pause_reading() if pause else self._socket.resume_reading()
+            self._update_reading()
         if not incoming and self._deferred_loss:
             self._notify_lost(self._deferred_loss.pop())
+
+    def _update_reading(self) -> None:
+        if self._socket is not None and not self._lost:
+            pause = self._holds_incoming or self._abandoned or self._reading_paused
+            self._socket.pause_reading() if pause else self._socket.resume_reading()
 
     def _flush(self) -> None:
         held, self._held, self._held_bytes = self._held, [], 0
@@ -159,6 +163,21 @@ class _Connection(asyncio.BufferedProtocol, asyncio.Transport):
         self._held.append(b"".join(list_of_data))
         self._held_bytes += len(self._held[-1])
         self._update_flow_control()
+
+    def pause_reading(self) -> None:
+        self._reading_paused = True
+        self._update_reading()
+
+    def resume_reading(self) -> None:
+        self._reading_paused = False
+        self._update_reading()
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        if self._socket is not None:
+            self._socket.set_write_buffer_limits(high, low)
+
+    def get_write_buffer_size(self) -> int:
+        return self._held_bytes + (0 if self._socket is None else self._socket.get_write_buffer_size())
 
     def close(self) -> None:
         self.abort()

@@ -28,13 +28,23 @@ def kafka_cluster_brokers() -> int:
 
 
 @pytest.fixture
+def kafka_cluster_security() -> str:
+    """Security of `kafka_cluster`, as `security` of `Cluster`; define a fixture of this name to change it."""
+    return "PLAINTEXT"
+
+
+@pytest.fixture
 def kafka_cluster(
-    kafka_cluster_config: dict[str, str | int | bool], kafka_cluster_brokers: int
+    kafka_cluster_config: dict[str, str | int | bool],
+    kafka_cluster_brokers: int,
+    kafka_cluster_security: str,
 ) -> Iterator[Cluster]:
     """A new, empty cluster for one test."""
     from moldau.testing.cluster import Cluster
 
-    with Cluster(brokers=kafka_cluster_brokers, config=kafka_cluster_config) as cluster:
+    with Cluster(
+        brokers=kafka_cluster_brokers, config=kafka_cluster_config, security=kafka_cluster_security
+    ) as cluster:
         yield cluster
 
 

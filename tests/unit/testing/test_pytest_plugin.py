@@ -47,13 +47,23 @@ TESTS = """
 
         def test_nodes(self, kafka_cluster):
             assert [node.running for node in kafka_cluster.nodes] == [True, True]
+
+    class TestWithSecurity:
+        @pytest.fixture
+        def kafka_cluster_security(self):
+            return "mTLS"
+
+        def test_security(self, kafka_cluster):
+            from confluent_kafka.admin import AdminClient
+            admin = AdminClient(kafka_cluster.librdkafka_config)
+            assert admin.list_topics(timeout=10).brokers
 """
 
 
 def test_fixtures_start_clusters(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(textwrap.dedent(TESTS))
     done = run_pytest(tmp_path, "-q", "-W", "error::ResourceWarning")
-    assert "6 passed" in done.stdout, done.stdout + done.stderr
+    assert "7 passed" in done.stdout, done.stdout + done.stderr
     assert done.returncode == 0
 
 
@@ -61,7 +71,7 @@ def test_xdist_workers_have_separate_nodes(tmp_path: Path) -> None:
     pytest.importorskip("xdist")
     (tmp_path / "test_it.py").write_text(textwrap.dedent(TESTS))
     done = run_pytest(tmp_path, "-q", "-n", "2")
-    assert "6 passed" in done.stdout, done.stdout + done.stderr
+    assert "7 passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_unused_plugin_imports_no_broker_and_starts_no_process(tmp_path: Path) -> None:

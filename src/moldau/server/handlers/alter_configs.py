@@ -56,7 +56,8 @@ async def handle(
 ) -> AlterConfigsResponse:
     request.resources, refused = split_by_broker(node_id, context, request.resources)
     # What a file contains is for those who may change the configs; the controller refuses the others.
-    for each in split_by_permission(context, request.resources)[0]:
+    may_alter = context.allows(ALTER_CLUSTER_CONFIGS, log_denied=False)
+    for each in list(request.resources) if may_alter else ():
         try:
             if each.resource_type == ResourceType.BROKER:
                 configs = {config.name: config.value or "" for config in each.configs}

@@ -43,7 +43,8 @@ async def handle(
     others = [each for each in request.resources if each not in loggers]
     request.resources, refused = split_by_broker(node_id, context, others)
     # What a file contains is for those who may change the configs; the controller refuses the others.
-    for each in split_by_permission(context, request.resources)[0]:
+    may_alter = context.allows(ALTER_CLUSTER_CONFIGS, log_denied=False)
+    for each in list(request.resources) if may_alter else ():
         try:
             await _check_stores(stores, each)
         except KafkaError as error:

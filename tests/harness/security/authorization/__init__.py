@@ -1,0 +1,1 @@
+"""Requests of users with and without the ACLs that they need, as data; see `authorization_cases.py`."""

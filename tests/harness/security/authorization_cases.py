@@ -1,0 +1,24 @@
+"""Every API of brokers, called by users without ACLs, with exactly the ACLs it needs, and with one too few.
+
+The expected outcomes are Apache Kafka's. `authorization/prepared.py` runs the variants against a broker.
+"""
+
+from __future__ import annotations
+
+from tests.harness.security.authorization import (
+    administration,
+    groups,
+    share_groups,
+    topics,
+    transactions,
+)
+from tests.harness.security.authorization.case import Case, Variant, variants
+
+CASES: list[Case] = [
+    *topics.CASES,
+    *groups.CASES,
+    *share_groups.CASES,
+    *transactions.CASES,
+    *administration.CASES,
+]
+VARIANTS: list[Variant] = variants(CASES)

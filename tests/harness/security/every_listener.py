@@ -105,6 +105,7 @@ def _config(folder: Path, ports: Mapping[str, int]) -> dict[str, str]:
         "inter.broker.listener.name": "PLAINTEXT",
         "controller.quorum.bootstrap.servers": f"localhost:{ports['CONTROLLER']}",
         "sasl.enabled.mechanisms": ",".join(MECHANISMS),
+        "delegation.token.secret.key": "token-secret",
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(folder / "broker.pem"),
         **pem_trust(folder / "trust.pem"),

@@ -225,3 +225,42 @@ def test_librdkafkas_names_work_in_our_own_client(node: SecuredListeners, create
         assert created in admin.list_topics()
     with Producer(files) as producer:
         assert producer.send(created, b"1").result(20).offset == 0
+
+
+def test_librdkafkas_names_of_tokens_work_in_our_own_client(node: SecuredListeners, created: str) -> None:
+    properties = {
+        "bootstrap.servers": node.address("SASL_PLAINTEXT"),
+        "security.protocol": "sasl_plaintext",
+        "sasl.mechanisms": "OAUTHBEARER",
+        "enable.sasl.oauthbearer.unsecure.jwt": "true",
+        "sasl.oauthbearer.config": "principal=alice",
+    }
+    with AdminClient(properties) as admin:
+        assert created in admin.list_topics()
+    with Producer(properties) as producer:
+        assert producer.send(created, b"1").result(20).offset == 0
+
+
+def test_our_own_client_logs_in_with_a_delegation_token(node: SecuredListeners, created: str) -> None:
+    with AdminClient(node.properties("SASL_SSL", "SCRAM-SHA-256")) as admin:
+        token = admin.create_delegation_token()
+    module = "org.apache.kafka.common.security.scram.ScramLoginModule"
+    name, password = token.token_info.token_id, token.hmac_as_base64_string
+    credentials = f'username="{name}" password="{password}" tokenauth=true'
+    properties = node.properties("SASL_SSL", "SCRAM-SHA-512")
+    properties["sasl.jaas.config"] = f"{module} required {credentials};"
+
+    def topics() -> set[str]:
+        with AdminClient(properties) as admin:
+            return set(admin.list_topics())
+
+    deadline = time.monotonic() + 10
+    while True:
+        try:
+            assert created in topics()
+            break
+        except LoginFailed:
+            assert time.monotonic() < deadline, "the token reaches the broker"
+    write_own(properties, created, b"own")
+    with pytest.raises(KafkaError, match="delegation token"):
+        Producer(properties)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.client.wire.librdkafka_names import VERIFY, kafka_properties, with_pem_files
 from moldau.network.connector import PLAINTEXT, ClientSecurity, Connector, SaslLogin
 from moldau.security.jaas import LoginModule, client_modules
 from moldau.security.system_properties import jaas_sections, system_properties
@@ -26,26 +27,6 @@ if TYPE_CHECKING:
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 #: The default of `sasl.mechanism`.
 DEFAULT_MECHANISM: Final = "GSSAPI"
-_VERIFY = "enable.ssl.certificate.verification"
-_PREFIXES = ("ssl.", "sasl.")
-#: librdkafka's names of Kafka's properties.
-_LIBRDKAFKA_NAMES = {
-    "sasl.mechanisms": "sasl.mechanism",
-    "ssl.ca.location": "ssl.truststore.location",
-    "ssl.ca.pem": "ssl.truststore.certificates",
-    "ssl.certificate.pem": "ssl.keystore.certificate.chain",
-    "ssl.key.pem": "ssl.keystore.key",
-}
-#: librdkafka's names of PEM files whose content is the value of one of Kafka's properties.
-_LIBRDKAFKA_FILES = {
-    "ssl.certificate.location": "ssl.keystore.certificate.chain",
-    "ssl.key.location": "ssl.keystore.key",
-}
-#: librdkafka's names that make a store a PEM store.
-_LIBRDKAFKA_PEM = {
-    "truststore": ("ssl.ca.location", "ssl.ca.pem"),
-    "keystore": ("ssl.certificate.location", "ssl.certificate.pem"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +43,13 @@ class SecuritySettings:
         """
         protocol = str(properties.get("security.protocol") or "PLAINTEXT").strip().upper()
         if protocol not in PROTOCOLS:
-            raise _invalid(f"security.protocol={protocol}: use one of {', '.join(PROTOCOLS)}")
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG,
+                f"security.protocol={protocol}: use one of {', '.join(PROTOCOLS)}",
+            )
         if protocol == "PLAINTEXT":
             return PLAIN_TEXT
-        settings = cls(protocol, tuple(sorted(_security_properties(properties).items())))
+        settings = cls(protocol, tuple(sorted(kafka_properties(properties).items())))
         if settings.sasl and check:
             settings.check()
         return settings
@@ -113,15 +97,13 @@ class SecuritySettings:
     @property
     def verifies_certificates(self) -> bool:
         """False only with librdkafka's `enable.ssl.certificate.verification=false`."""
-        return (self.get(_VERIFY) or "true").strip().lower() != "false"
+        return (self.get(VERIFY) or "true").strip().lower() != "false"
 
     def tls_settings(self) -> TlsSettings:
         """Return the `ssl.*` properties, with the content of files that only librdkafka's names name."""
-        content = {name: _read(name, path) for name, path in self.properties if name in _LIBRDKAFKA_FILES}
-        known = dict(self.properties) | {_LIBRDKAFKA_FILES[name]: text for name, text in content.items()}
         from moldau.security.tls.settings import TlsSettings
 
-        return TlsSettings.of(known.get)
+        return TlsSettings.of(with_pem_files(dict(self.properties)).get)
 
     def context(self) -> SSLContext:
         """Read the stores and return the context of new connections."""
@@ -163,39 +145,3 @@ class _Shared:
         if self._exchanges is None:
             self._exchanges = self._settings._exchanges()
         return self._exchanges(host)
-
-
-def _security_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties of TLS and SASL by Kafka's names; those win over librdkafka's."""
-    found: dict[str, str] = {}
-    for name, value in properties.items():
-        if name.startswith(_PREFIXES) or name == _VERIFY:
-            kafka_name = _LIBRDKAFKA_NAMES.get(name, name)
-            if kafka_name == name or kafka_name not in properties:
-                found[kafka_name] = str(value)
-    return found | _librdkafka_values(found, properties)
-
-
-def _librdkafka_values(found: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
-    """Return the changes to values that Kafka and librdkafka write differently."""
-    changes: dict[str, str] = {}
-    if (found.get("ssl.endpoint.identification.algorithm") or "").strip().lower() == "none":
-        changes["ssl.endpoint.identification.algorithm"] = ""
-    for store, names in _LIBRDKAFKA_PEM.items():
-        if f"ssl.{store}.type" not in given and any(name in given for name in names):
-            changes[f"ssl.{store}.type"] = "PEM"
-    return changes
-
-
-def _read(name: str, path: str) -> str:
-    try:
-        with open(path, encoding="ascii") as file:
-            return file.read()
-    except OSError as error:
-        raise _invalid(f"{name}: the file {path} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise _invalid(f"{name}: the file {path} is not PEM") from error
-
-
-def _invalid(message: str) -> KafkaError:
-    return KafkaError(ErrorCode.INVALID_CONFIG, message)

@@ -246,6 +246,18 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
             "The request is invalid in both cases.",
         ),
     ),
+    "Users and tokens": (
+        Difference(
+            "AlterUserScramCredentials and CreateDelegationToken are answered once the broker has the user "
+            "or the token. Apache Kafka answers earlier, and a login right after the answer may fail.",
+            "A client may use what it has created.",
+        ),
+        Difference(
+            "Controllers serve DescribeUserScramCredentials and DescribeDelegationToken. Apache Kafka's "
+            "announce them and fail with UNKNOWN_SERVER_ERROR.",
+            "An announced API can be used.",
+        ),
+    ),
     "Starting, crashing, full disks": (
         Difference(
             "A node that was killed serves again as soon as its logs are recovered. Apache Kafka waits "
@@ -331,6 +343,16 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
             "into `/image`. The default entity of a quota is shown as `user(<default>)`. Apache Kafka's may "
             "answer before it has read the whole file.",
             "Users mostly need the current metadata.",
+        ),
+        Difference(
+            "`kafka-storage format --add-scram` prints the bootstrap metadata without the keys of users, and "
+            "no message of the tools contains a password. Apache Kafka's prints both.",
+            "The output of a tool ends up in logs.",
+        ),
+        Difference(
+            "`kafka-delegation-tokens --describe` without `--owner-principal` lists all tokens that the user "
+            "may describe, as its help says. Apache Kafka's lists none.",
+            "An empty list of owners stands for no owner in the request.",
         ),
         Difference(
             "`kafka-reassign-partitions --generate` places the replicas of a partition on different "

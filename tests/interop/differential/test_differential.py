@@ -45,6 +45,10 @@ NEVER = (
     (29, None, True, "DescribeAcls: there is no authorizer"),
     (30, None, True, "CreateAcls: there is no authorizer"),
     (31, None, True, "DeleteAcls: there is no authorizer"),
+    (38, None, True, "CreateDelegationToken: clients without a login are refused"),
+    (39, None, True, "RenewDelegationToken: as above"),
+    (40, None, True, "ExpireDelegationToken: as above"),
+    (41, None, True, "DescribeDelegationToken: as above"),
     (35, None, False, "DescribeLogDirs: no directory has failed"),
     (46, None, False, "ListPartitionReassignments: unknown partitions are omitted"),
     (60, 0, None, "DescribeCluster: version 0 always succeeds at brokers and fails at controllers"),
@@ -171,6 +175,13 @@ KNOWN_DIFFERENCES = (
         ".*",
         "A request for an unavailable snapshot is answered with the reason; Apache Kafka cannot encode "
         "its answer and fails with UNKNOWN_SERVER_ERROR.",
+    ),
+    Known(
+        "SCRAM users|tokens without a login",
+        "controller, .*describe .*",
+        ".*",
+        "Controllers serve what they announce; Apache Kafka's announce these two APIs and fail with "
+        "UNKNOWN_SERVER_ERROR.",
     ),
     Known(
         "(controller, )?elect leaders",

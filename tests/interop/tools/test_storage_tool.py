@@ -146,6 +146,19 @@ def test_formatted_folders_match_apache_kafka(folder: Folder) -> None:
         assert (ours, folder.take()) == (theirs, their_files), command
 
 
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_users_are_stored_like_by_apache_kafka(folder: Folder, mechanism: str) -> None:
+    users = ("name=alice,password=a b=c,salt=N3E=", "name=bob,iterations=8192,salt=N3E,saltedpassword=YCE=")
+    more = [word for user in users for word in ("-S", f"{mechanism}=[{user}]")]
+    command = [*folder.formatting[1], *ALL_FEATURES, *more]
+    (theirs,) = folder.apache(command)
+    their_files = folder.take()
+    ours = folder.moldau(command)
+    # Apache Kafka's tool prints the keys.
+    hidden = re.sub(r"(salt|storedKey|serverKey)=\[[-\d, ]*\]", r"\1=[hidden]", theirs.out)
+    assert (ours.code, ours.out, folder.take()) == (theirs.code, hidden, their_files)
+
+
 def test_standalone_differs_only_in_the_directory_id(folder: Folder) -> None:
     command = ["format", "-t", CLUSTER, "-c", folder.dynamic, "--standalone", *ALL_FEATURES]
 
@@ -182,6 +195,23 @@ def test_refusals_match_apache_kafka(folder: Folder) -> None:
         [*static, "-r", "4.4-IV0"],
         ["feature-dependencies", "-f", "foo=1"],
         ["feature-dependencies", "-f", "group.version=9"],
+        [*static, "-r", "3.4", "-S", "SCRAM-SHA-256=[name=a,password=p]"],
+        *(
+            [*static, "-S", user]
+            for user in (
+                "SCRAM-SHA-1=[name=a,password=p]",
+                "SCRAM-SHA-256=name=a",
+                "SCRAM-SHA-256=[name=a,password=p",
+                "SCRAM-SHA-256=[password=p]",
+                "SCRAM-SHA-256=[name=a]",
+                "SCRAM-SHA-256=[name=a,saltedpassword=YCE=]",
+                "SCRAM-SHA-256=[name=a,password=p,iterations=x]",
+                "SCRAM-SHA-256=[name=a,password=p,iterations=4095]",
+                "SCRAM-SHA-512=[name=a,password=p,iterations=16385]",
+                "SCRAM-SHA-256=[name=a,password=p,z=1,y=2]",
+                "SCRAM-SHA-256=[name=a,z=1]",
+            )
+        ),
     ]
     for command, theirs in zip(commands, folder.apache(*commands), strict=True):
         assert folder.moldau(command) == theirs, command
@@ -198,6 +228,10 @@ def test_refusals_with_our_own_messages(folder: Folder) -> None:
         ["info", "-c", "nowhere"],
         ["feature-dependencies", "-f", "metadata.version=99"],
         ["version-mapping", "-r", "xx"],
+        [*static, "-S", "SCRAM-SHA-256"],
+        [*static, "-S", "SCRAM-SHA-256=[name]"],
+        [*static, "-S", "SCRAM-SHA-256=[name=a,password=p,salt=?]"],
+        [*static, "-S", "SCRAM-SHA-256=[name=a,salt=N3E=,saltedpassword=?]"],
     ]
     for command, theirs in zip(commands, folder.apache(*commands), strict=True):
         ours = folder.moldau(command)

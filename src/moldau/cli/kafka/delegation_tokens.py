@@ -129,7 +129,7 @@ def _describe(admin: AdminClient, options: argparse.Namespace) -> None:
     else:
         print("Calling describe token operation for current user.")
     tokens = admin.describe_delegation_token(owners or None)
-    print(f"Total number of tokens : {len(tokens)}")
+    print(f"Total number of tokens : {len(tokens)}", end="")
     _print_tokens(tokens)
 
 

@@ -65,11 +65,11 @@ async def create_delegation_token(
     """Create a token of this user, or of another (KIP-373); -1 stands for the cluster's maximum lifetime."""
     chosen = tuple(renewers)
     request = CreateDelegationTokenRequest(
-        owner_principal_type=None if owner is None else owner.type,
-        owner_principal_name=None if owner is None else owner.name,
         renewers=[CreatableRenewers(principal_type=each.type, principal_name=each.name) for each in chosen],
         max_lifetime_ms=max_lifetime_ms,
     )
+    if owner is not None:
+        request.owner_principal_type, request.owner_principal_name = owner.type, owner.name
     answer: CreateDelegationTokenResponse = await cluster.retry(lambda: cluster.ask_any(request))
     check(answer.error_code)
     information = TokenInformation(

@@ -97,7 +97,7 @@ def _upsertion(upsertion: ScramCredentialUpsertion) -> MetadataRecord:
         raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
     mechanism = _MECHANISMS[upsertion.mechanism]
     if not upsertion.salted_password:
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "Empty key")
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
     credential = credential_of(
         mechanism, bytes(upsertion.salted_password), upsertion.iterations, bytes(upsertion.salt)
     )
@@ -118,14 +118,14 @@ def describe_user_scram_credentials(
     names = [user.name for user in request.users or ()]
     users = dict.fromkeys(names) if names else dict.fromkeys(user for _, user in image.scram)
     return describe.DescribeUserScramCredentialsResponse(
-        error_message=None, results=[_described(image, user, names.count(user) > 1) for user in users]
+        results=[_described(image, user, names.count(user) > 1) for user in users]
     )
 
 
 def _described(
     image: MetadataImage, user: str, repeated: bool
 ) -> describe.DescribeUserScramCredentialsResult:
-    result = describe.DescribeUserScramCredentialsResult(user=user, error_message=None)
+    result = describe.DescribeUserScramCredentialsResult(user=user)
     if repeated:
         result.error_code = ErrorCode.DUPLICATE_RESOURCE
         result.error_message = (

@@ -32,16 +32,20 @@ def scram_record(argument: str, randomness: Randomness) -> UserScramCredentialRe
     if name is None:
         raise FormatError("You must supply 'name' to add-scram")
     given_salt = _decoded("salt", parts.pop("salt", None))
-    iterations = _iterations(mechanism, parts.pop("iterations", str(MIN_ITERATIONS)))
-    password, salted_text = parts.pop("password", None), parts.pop("saltedpassword", None)
+    iterations = _number(parts.pop("iterations", str(MIN_ITERATIONS)))
+    password, salted = (
+        parts.pop("password", None),
+        _decoded("saltedPassword", parts.pop("saltedpassword", None)),
+    )
+    if password is None:
+        _check_salted_password(salted, given_salt)
     if parts:
         raise FormatError(f"Unknown SCRAM configurations: {', '.join(sorted(parts))}")
+    _check_iterations(mechanism, iterations)
     salt = random_salt(randomness) if given_salt is None else given_salt
     if password is not None:
         salted = salted_password(mechanism, password, salt, iterations)
-    else:
-        salted = _given_salted_password(salted_text, given_salt)
-    credential = credential_of(mechanism, salted, iterations, salt)
+    credential = credential_of(mechanism, salted or b"", iterations, salt)
     return UserScramCredentialRecord(
         name=name,
         mechanism=MECHANISM_TYPES[mechanism],
@@ -84,24 +88,24 @@ def _decoded(name: str, text: str | None) -> bytes | None:
         raise FormatError(f"Failed to decode given {name}: it is not base64") from None
 
 
-def _iterations(mechanism: str, text: str) -> int:
+def _number(text: str) -> int:
     try:
-        iterations = int(text)
+        return int(text)
     except ValueError:
         raise FormatError(f"Failed to parse iterations count: {text}") from None
+
+
+def _check_iterations(mechanism: str, iterations: int) -> None:
     # Kafka prints the names of its constants.
     shown = mechanism.replace("-", "_")
     if iterations < MIN_ITERATIONS:
         raise FormatError(f"The 'iterations' value must be >= {MIN_ITERATIONS} for add-scram using {shown}")
     if iterations > MAX_ITERATIONS:
         raise FormatError(f"The 'iterations' value must be <= {MAX_ITERATIONS} for add-scram using {shown}")
-    return iterations
 
 
-def _given_salted_password(text: str | None, salt: bytes | None) -> bytes:
-    salted = _decoded("saltedPassword", text)
+def _check_salted_password(salted: bytes | None, salt: bytes | None) -> None:
     if salted is None:
         raise FormatError("You must supply one of 'password' or 'saltedpassword' to add-scram")
     if salt is None:
         raise FormatError("You must supply 'salt' with 'saltedpassword' to add-scram")
-    return salted

@@ -27,6 +27,7 @@ from tests.interop.differential.scenes import (
     share_state,
     topics,
     transactions,
+    users,
     voters,
 )
 
@@ -45,6 +46,7 @@ SCENES: dict[str, Callable[[Broker], None]] = {
     **topics.SCENES,
     **transactions.SCENES,
     **cluster_administration.SCENES,
+    **users.SCENES,
     **controller.SCENES,
     **concurrent_clients.SCENES,
     **concurrent_administration.SCENES,

@@ -51,7 +51,7 @@ def alter(cluster: Cluster, *alterations: ScramCredentialUpsertion | ScramCreden
 def describe(cluster: Cluster, *users: str) -> dict[str, object]:
     request = DescribeUserScramCredentialsRequest(users=[UserName(name=user) for user in users] or None)
     response = describe_user_scram_credentials(cluster.controller.image, request)
-    assert (response.error_code, response.error_message) == OK
+    assert (response.error_code, response.error_message) == (ErrorCode.NONE, "")
     return {
         each.user: (each.error_code, each.error_message)
         if each.error_code
@@ -108,7 +108,7 @@ def test_one_user_is_altered_once_per_request_also_with_two_mechanisms() -> None
         (upsert(""), (ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")),
         (
             ScramCredentialUpsertion(name="u", mechanism=1, iterations=4096, salt=SALT),
-            (ErrorCode.UNKNOWN_SERVER_ERROR, "Empty key"),
+            (ErrorCode.UNKNOWN_SERVER_ERROR, None),
         ),
     ],
 )

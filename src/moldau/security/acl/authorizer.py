@@ -6,21 +6,21 @@ An authorizer of your own is a Python class with the methods of `Authorizer`; it
         def __init__(self, properties):  # The lines of the node's properties file.
             self.closed = properties.get("office.hours.closed") == "true"
 
-        def authorize(self, principal, host, permission, name, *, log_denied, log_allowed, api_key):
+        def authorize(self, principal, host, permission, name, **options):
             return not self.closed or principal.name == "admin"
 
-        def authorize_by_resource_type(self, principal, host, operation, resource_type, *, api_key):
+        def authorize_by_resource_type(self, principal, host, operation, resource_type, **options):
             return not self.closed or principal.name == "admin"
 
         def apply(self, delta, image):
             pass
 
-`authorizer.class.name=office.hours:OfficeHours` names it; its module is imported as by `import office.hours`.
-Brokers and controllers create one instance each. All methods are called on the event loop of the node, many
-times for one request: they must return at once, without I/O. A `KafkaError` that a method raises becomes the
-error of the request. Requests between nodes (CLUSTER_ACTION on the cluster) are authorized, too. ACLs are
-stored in the metadata with any authorizer, and CreateAcls, DeleteAcls and DescribeAcls manage them;
-`image.acls` contains them.
+`authorizer.class.name=office.hours:OfficeHours` names it. The node imports `office.hours`, which is
+installed or in a folder of PYTHONPATH. A node creates one instance. All methods are called on the event loop
+of the node, often several times for a request: they must return at once, without I/O. A `KafkaError` that
+`authorize` raises becomes the error of the request. Requests between nodes are authorized, too
+(CLUSTER_ACTION on the cluster). With any authorizer, ACLs are stored in the metadata by CreateAcls and
+DeleteAcls; `image.acls` contains them.
 
 A subclass of `StandardAuthorizer` may override methods to add rules of its own; it is created by its class
 method `of(properties)`.

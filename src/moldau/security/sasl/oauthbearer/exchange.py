@@ -75,8 +75,8 @@ class OAuthServer:
             return self._refusal.encode()
         if message.authorization_id and message.authorization_id != accepted.principal:
             raise SaslError(
-                "Authentication failed: Client requested an authorization id that is different from the "
-                "token's principal name"
+                f"Authentication failed: Client requested an authorization id ({message.authorization_id}) "
+                f"that is different from the token's principal name ({accepted.principal})"
             )
         self._token = accepted
         return b""

@@ -30,6 +30,9 @@ _REPLACED = (
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d"), "TIME"),
     (re.compile(r"localhost:\d+"), "ADDRESS"),
     (re.compile(r"\[\d{4}-\d\d-\d\d [\d:,]+\]"), "[TIME]"),
+    (re.compile(r"^\d\d:\d\d:\d\d\.\d+", re.MULTILINE), "TIME"),
+    # Kafka lists the mechanisms of a user in any order.
+    (re.compile(r"(SCRAM-SHA-512=iterations=\d+), (SCRAM-SHA-256=iterations=\d+)"), r"\2, \1"),
     (re.compile(r" +"), " "),
 )
 

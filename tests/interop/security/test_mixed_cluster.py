@@ -73,6 +73,10 @@ class _Client:
     def admin(self) -> AdminClient:
         return AdminClient(self.settings)
 
+    def may_describe(self, broker: str) -> bool:
+        found = AdminClient({**self.settings, "bootstrap.servers": broker}).list_topics(_TOPIC, timeout=30)
+        return found.topics[_TOPIC].error is None
+
     def in_sync(self) -> bool:
         topic = self.admin().list_topics(_TOPIC, timeout=30).topics[_TOPIC]
         return all(len(each.isrs) == 3 for each in topic.partitions.values())
@@ -163,7 +167,11 @@ def _cluster(
         ]
         for created in admin.create_acls(bindings).values():
             created.result(30)
-        yield nodes, _Client(nodes, stores, "alice", "SCRAM-SHA-512")
+        client = _Client(nodes, stores, "alice", "SCRAM-SHA-512")
+        # Brokers apply new ACLs shortly after the answer.
+        for broker in nodes.bootstrap_servers.split(","):
+            eventually(lambda broker=broker: client.may_describe(broker), what=f"{broker} knows the ACLs")
+        yield nodes, client
 
 
 def _check(client: _Client, writer: _Writer) -> None:

@@ -179,9 +179,9 @@ def _check_login(result: Wire | int, what: str) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Return a response as plain data in an order of its own."""
+    """Return a response as plain data in an order of its own; no message is an empty one."""
     if isinstance(value, Struct):
         return {field.name: _plain(getattr(value, field.name)) for field in value.FIELDS}
     if isinstance(value, list | tuple):
         return sorted(map(_plain, value), key=repr)
-    return value
+    return "" if value is None else value

@@ -12,7 +12,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
 from confluent_kafka.admin import (
     AclBinding,
     AclOperation,
@@ -73,9 +81,18 @@ class _Client:
     def admin(self) -> AdminClient:
         return AdminClient(self.settings)
 
-    def may_describe(self, broker: str) -> bool:
-        found = AdminClient({**self.settings, "bootstrap.servers": broker}).list_topics(_TOPIC, timeout=30)
-        return found.topics[_TOPIC].error is None
+    def may_write(self, partition: int) -> bool:
+        """Write one record, before all others, to the leader of a partition."""
+        producer = Producer(self.settings)
+        failures: list[KafkaError | None] = []
+        try:
+            producer.produce(
+                _TOPIC, b"-1", partition=partition, on_delivery=lambda error, _: failures.append(error)
+            )
+        except KafkaException:
+            return False
+        assert producer.flush(60) == 0
+        return failures == [None]
 
     def in_sync(self) -> bool:
         topic = self.admin().list_topics(_TOPIC, timeout=30).topics[_TOPIC]
@@ -169,8 +186,8 @@ def _cluster(
             created.result(30)
         client = _Client(nodes, stores, "alice", "SCRAM-SHA-512")
         # Brokers apply new ACLs shortly after the answer.
-        for broker in nodes.bootstrap_servers.split(","):
-            eventually(lambda broker=broker: client.may_describe(broker), what=f"{broker} knows the ACLs")
+        for partition in range(_PARTITIONS):
+            eventually(lambda number=partition: client.may_write(number), what="the ACLs are applied")
         yield nodes, client
 
 

@@ -76,7 +76,7 @@ def _result(
         entries = _describe(settings, metadata, resource)
     except KafkaError as error:
         result.error_code = error.code
-        result.error_message = error.message or ""
+        result.error_message = error.message
         return result
     result.configs = [
         _shaped(entry, request.include_synonyms, request.include_documentation) for entry in entries

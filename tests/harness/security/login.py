@@ -31,7 +31,11 @@ def logged_in(
     node: SecuredNode, user: str = ADMIN, password: str | None = None, *, listener: str = "SASL_PLAINTEXT"
 ) -> Wire:
     """Open a connection and log in with PLAIN."""
-    wire = Wire(node.address(listener), timeout=_PATIENCE_SECONDS)
+    return log_in(Wire(node.address(listener), timeout=_PATIENCE_SECONDS), user, password)
+
+
+def log_in(wire: Wire, user: str, password: str | None = None) -> Wire:
+    """Log in with PLAIN on an open connection."""
     handshake = wire.call(SaslHandshakeRequest(mechanism="PLAIN"), 1)
     assert handshake.error_code == 0, handshake
     answer = wire.call(SaslAuthenticateRequest(auth_bytes=plain_token(user, password)), 2)

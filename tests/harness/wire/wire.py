@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import select
 import socket
+import ssl
 import struct
 from typing import Any
 
@@ -17,13 +18,22 @@ from moldau.protocol.schema import Message, decode, encode_bytes
 
 
 class Wire:
-    def __init__(self, bootstrap: str, *, timeout: float = 60.0, receive_buffer: int | None = None) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        *,
+        timeout: float = 60.0,
+        receive_buffer: int | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         host, port = bootstrap.rsplit(":", 1)
         self._socket = socket.socket()
         if receive_buffer is not None:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self._socket.settimeout(timeout)
         self._socket.connect((host, int(port)))
+        if tls is not None:
+            self._socket = tls.wrap_socket(self._socket, server_hostname=host)
         self._next_correlation_id = 1
 
     def send(self, data: bytes) -> None:

@@ -172,6 +172,9 @@ class NodeTls:
 
     def load(self) -> None:
         """Read the stores of this node's listeners; `ConfigError` if one cannot be used."""
+        if any(endpoint.protocol in SECURED for endpoint in self._config.listeners):
+            # Now, not with the first connection on the loop.
+            import moldau.network.tls  # noqa: F401
         for endpoint in self._config.listeners:
             listener = self.of(endpoint.name)
             if listener is not None:

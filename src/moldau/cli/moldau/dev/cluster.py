@@ -22,9 +22,11 @@ from pathlib import Path
 from moldau import __version__
 from moldau.cli.kafka.server.command import STOP_WITH_INPUT, overrides
 from moldau.cli.moldau.dev.node import DEFAULT_PORT
+from moldau.cli.moldau.dev.security import announce_clients, dev_security
 from moldau.cli.shared.tool import ToolError
 from moldau.local.plan import ClusterPlan, Member, node_folder, roles_of, write_properties
 from moldau.local.ports import ReservedPorts
+from moldau.local.security.configs import SecurityConfigs
 
 _HOST = "localhost"
 #: Distance between a node's broker port and its controller port; upwards if that is a valid port.
@@ -90,22 +92,24 @@ def dev_cluster(
     settings: Sequence[str] = (),
     announce: Announce = print,
     verbose: bool = False,
+    secure: bool = False,
 ) -> int:
     """Run the cluster until Ctrl-C or SIGTERM and return the exit code."""
     folder = Path(data).absolute()
     changes = overrides(settings)
     try:
+        security = dev_security(folder, secure=secure)
         plan = _plan(folder, brokers, port)
         nodes = [
             _Node(member, node_folder(folder, member.id), verbose=verbose, announce=announce)
             for member in plan.members
         ]
-        files = [_prepare(plan, node, changes) for node in nodes]
+        files = [_prepare(plan, node, security, changes) for node in nodes]
     except OSError as error:
         raise ToolError(f"Cannot use the data folder {folder}: {error.strerror}") from error
     _check_ports(plan)
     with _stop_on_signals():
-        code = _supervise(plan, folder, list(zip(nodes, files, strict=True)), announce)
+        code = _supervise(plan, folder, security, list(zip(nodes, files, strict=True)), announce)
     announce("\nStopped." if sys.stdout.isatty() else "Stopped.")
     return code
 
@@ -153,14 +157,21 @@ def _new_plan(folder: Path, brokers: int, port: int) -> ClusterPlan:
     return plan
 
 
-def _prepare(plan: ClusterPlan, node: _Node, changes: Mapping[str, str]) -> Path:
+def _prepare(
+    plan: ClusterPlan, node: _Node, security: SecurityConfigs | None, changes: Mapping[str, str]
+) -> Path:
     from moldau.server.run import StartError, format_if_needed
     from moldau.server.startup.format import FormatOptions
 
-    properties = {**plan.properties(node.member, node.folder), **changes}
+    properties = plan.properties(node.member, node.folder)
+    if security is not None:
+        properties = security.node_properties(properties)
+    properties |= changes
     file = write_properties(node.folder, properties)
     try:
         options = FormatOptions(**plan.format_options(node.member))  # type: ignore[arg-type]
+        if security is not None:
+            options = options._replace(scram_credentials=security.scram_credentials())
         format_if_needed(properties, options)
     except StartError as error:
         raise ToolError(str(error)) from error
@@ -199,15 +210,19 @@ def _stop_on_signals() -> Iterator[None]:
 
 
 def _supervise(
-    plan: ClusterPlan, folder: Path, nodes: Sequence[tuple[_Node, Path]], announce: Announce
+    plan: ClusterPlan,
+    folder: Path,
+    security: SecurityConfigs | None,
+    nodes: Sequence[tuple[_Node, Path]],
+    announce: Announce,
 ) -> int:
     started: list[_Node] = []
     try:
         for node, file in nodes:
             node.start(file)
             started.append(node)
-        _wait_ready(plan, started)
-        _announce_ready(plan, folder, started, announce)
+        _wait_ready(plan, security, started)
+        _announce_ready(plan, folder, security, started, announce)
         return _watch(started, announce)
     except _Stop:
         return 0
@@ -215,9 +230,12 @@ def _supervise(
         _stop(started)
 
 
-def _wait_ready(plan: ClusterPlan, nodes: Sequence[_Node]) -> None:
+def _wait_ready(plan: ClusterPlan, security: SecurityConfigs | None, nodes: Sequence[_Node]) -> None:
+    from moldau.client.wire.security import SecuritySettings
     from moldau.local.readiness import wait_for_brokers
 
+    properties = {} if security is None else security.client_properties()
+    connector = SecuritySettings.from_properties(properties).connector()
     addresses = {each.id: (_HOST, each.port) for each in plan.members if each.port is not None}
     deadline = time.monotonic() + _START_TIMEOUT_S
     while True:
@@ -225,23 +243,31 @@ def _wait_ready(plan: ClusterPlan, nodes: Sequence[_Node]) -> None:
             if not node.running:
                 raise ToolError(f"Node {node.member.id} did not start: {node.last_log_line()}")
         try:
-            wait_for_brokers(addresses, 0.5)
+            wait_for_brokers(addresses, 0.5, connector)
             return
         except TimeoutError as error:
             if time.monotonic() > deadline:
                 raise ToolError(f"The cluster is not ready: {error}") from error
 
 
-def _announce_ready(plan: ClusterPlan, folder: Path, nodes: Sequence[_Node], announce: Announce) -> None:
-    ports = [member.port for member in plan.members]
+def _announce_ready(
+    plan: ClusterPlan,
+    folder: Path,
+    security: SecurityConfigs | None,
+    nodes: Sequence[_Node],
+    announce: Announce,
+) -> None:
+    servers = ",".join(f"{_HOST}:{member.port}" for member in plan.members)
     controllers = [member.controller_port for member in plan.members if member.controller_port is not None]
     announce(f"Moldau {__version__} is ready: {len(nodes)} nodes.")
-    announce(f"  bootstrap.servers  {','.join(f'{_HOST}:{port}' for port in ports)}")
+    announce(f"  bootstrap.servers  {servers}")
     announce(f"  controllers        {','.join(f'{_HOST}:{port}' for port in controllers)}")
     announce(f"  data               {folder}")
     for node in nodes:
         where = f"port {node.member.port}, process {node.process.pid}"
         announce(f"  node {node.member.id:<13} {where}, log {os.path.relpath(node.log)}")
+    if security is not None:
+        announce_clients(security, servers, announce)
     announce("Press Ctrl-C to stop.")
 
 

@@ -43,6 +43,13 @@ def dev(
             help="A broker configuration by Kafka's name, such as num.partitions=3. May be repeated.",
         ),
     ] = None,
+    secure: Annotated[
+        bool,
+        typer.Option(
+            "--secure",
+            help="Listen with TLS and SCRAM, and print what clients need. A cluster keeps its security.",
+        ),
+    ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print the log of each node.")] = False,
 ) -> None:
     """Run a broker, or a cluster of brokers, without any configuration, until Ctrl-C.
@@ -61,6 +68,6 @@ def dev(
             start = partial(dev_node, port=DEFAULT_PORT if port is None else port)
         else:
             start = partial(dev_cluster, brokers=count, port=port)
-        return start(data=data, settings=setting or (), announce=announce, verbose=verbose)
+        return start(data=data, settings=setting or (), announce=announce, verbose=verbose, secure=secure)
 
     exit_with(work)

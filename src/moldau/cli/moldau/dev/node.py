@@ -10,6 +10,7 @@ from pathlib import Path
 
 from moldau import __version__
 from moldau.cli.kafka.server.command import LOG_FORMAT, overrides
+from moldau.cli.moldau.dev.security import announce_clients, dev_security
 from moldau.cli.shared.tool import ToolError
 from moldau.local.plan import CONTROLLER_LISTENER, single_node_properties
 
@@ -23,9 +24,11 @@ def dev_node(
     settings: Sequence[str] = (),
     announce: Callable[[str], None] = print,
     verbose: bool = False,
+    secure: bool = False,
 ) -> int:
     """Run the node until Ctrl-C or SIGTERM and return the exit code."""
     from moldau.server.run import StartError, format_if_needed, run_node
+    from moldau.server.startup.format import FormatOptions
 
     folder = Path(data).absolute()
 
@@ -34,13 +37,23 @@ def dev_node(
         announce(f"Moldau {__version__} is ready.")
         announce(f"  bootstrap.servers  localhost:{clients}")
         announce(f"  data               {folder}")
+        if security is not None:
+            announce_clients(security, f"localhost:{clients}", announce)
         announce("Press Ctrl-C to stop.")
 
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format=LOG_FORMAT)
-    properties = {**single_node_properties("localhost", port, 0, str(folder)), **overrides(settings)}
+    options = FormatOptions()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        format_if_needed(properties)
+        security = dev_security(folder, secure=secure)
+        # A log directory contains nothing but logs.
+        logs = folder if security is None else folder / "logs"
+        properties = single_node_properties("localhost", port, 0, str(logs))
+        if security is not None:
+            properties = security.node_properties(properties)
+            options = FormatOptions(scram_credentials=security.scram_credentials())
+        properties |= overrides(settings)
+        format_if_needed(properties, options)
         code = run_node(properties, on_ready=on_ready)
     except StartError as error:
         raise ToolError(_with_remedy(error, port, data)) from error

@@ -9,7 +9,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 BROKER := $(VENV)/.broker
 STAMP  := $(VENV)/.installed
 
-.PHONY: help up check test java simulate lint interop bench bench-cluster bench-pipelines bench-quick clean
+.PHONY: help up check test java kerberos simulate lint interop bench bench-cluster bench-pipelines bench-quick clean
 
 help:
 	@echo "make up       start a broker on localhost:9092 (data in ./data, Ctrl-C stops it)"
@@ -47,7 +47,7 @@ lint: $(STAMP)
 check: lint
 	$(BIN)/python -m pytest -q -m "not interop and not spark" -n $(WORKERS) tests/architecture tests/unit tests/wire tests/scenarios
 
-test: lint java
+test: lint java kerberos
 	$(BIN)/python -m pytest -m "not interop and not spark" -n $(WORKERS) --dist loadfile
 	$(BIN)/python -m pytest -m "spark and not interop" -n $(WORKERS) --dist loadfile tests/pipelines tests/docs
 
@@ -58,6 +58,13 @@ java: $(STAMP)
 	  echo "Java 17 or newer is needed for Spark and was not found: installing one into $(VENV) ..."; \
 	  $(PIP) --editable ".[dev,java]" || true; }
 	@$(BIN)/python -m moldau.pipelines.spark.java || true
+
+# SASL GSSAPI needs a package that is compiled with the Kerberos headers (Debian: libkrb5-dev). Without it, its tests
+# are skipped with a message.
+kerberos: $(STAMP)
+	@$(BIN)/python -c "import gssapi" > /dev/null 2>&1 || { \
+	  echo "Installing the package for Kerberos into $(VENV) ..."; \
+	  $(PIP) --editable ".[dev,kerberos]" > /dev/null 2>&1 || echo "The package for Kerberos could not be installed."; }
 
 SEEDS ?= 1000
 JOBS  ?= $(shell nproc 2> /dev/null || echo 2)

@@ -56,7 +56,7 @@ def sasl_client(
         case "OAUTHBEARER":
             return _oauth(get, modules, system_properties(environment), source)
         case _:
-            raise ConfigError(f"sasl.mechanism={mechanism} is not supported yet")
+            return _kerberos(get, modules, system_properties(environment))
 
 
 def _modules(
@@ -87,14 +87,20 @@ def _oauth(
     return lambda host: OAuthClient(tokens)
 
 
-def _own(mechanism: str, modules: Sequence[LoginModule], name: str) -> LoginModule:
+def _kerberos(get: GetProperty, modules: Sequence[LoginModule], properties: Mapping[str, str]) -> BeginClient:
+    from moldau.security.sasl.kerberos.settings import LOGIN_MODULES, client_of
+
+    return client_of(get, _own("GSSAPI", modules, *LOGIN_MODULES).options, properties)
+
+
+def _own(mechanism: str, modules: Sequence[LoginModule], *names: str) -> LoginModule:
     """Return the entry of the mechanism's login module."""
     for module in modules:
-        if module.name == name:
+        if module.name in names:
             return module
     others = ", ".join(entry.name for entry in modules) or "none"
     raise ConfigError(
-        f"sasl.mechanism={mechanism} needs the login module {name} in sasl.jaas.config, not {others}"
+        f"sasl.mechanism={mechanism} needs the login module {names[0]} in sasl.jaas.config, not {others}"
     )
 
 

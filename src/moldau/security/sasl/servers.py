@@ -8,13 +8,15 @@ the configs is reported here, before a client connects.
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from moldau.base.clock import Clock
 from moldau.base.ids import Randomness
 from moldau.config.definition import ConfigError
 from moldau.security.jaas import LoginModule, server_modules
 from moldau.security.sasl.mechanism import (
+    GSSAPI,
     MECHANISMS,
     OAUTHBEARER,
     PLAIN,
@@ -105,9 +107,7 @@ class _Builder:
             case "OAUTHBEARER":
                 return self._oauth(modules)
             case _:
-                raise ConfigError(
-                    f"Listener {self._listener}: SASL mechanism {mechanism} is not supported yet"
-                )
+                return self._kerberos(modules)
 
     def _plain(self, modules: Sequence[LoginModule]) -> MakeServer:
         self._refuse_callback_handler(PLAIN)
@@ -130,13 +130,27 @@ class _Builder:
         from moldau.security.sasl.oauthbearer.settings import LOGIN_MODULE, validator_of
 
         options = self._own(OAUTHBEARER, modules, LOGIN_MODULE)[0].options
-        try:
+        with self._naming_listener():
             validator = validator_of(
                 lambda name: self._get(name, OAUTHBEARER), options, self._properties, self._clock
             )
+        return lambda: OAuthServer(validator, self._clock)
+
+    def _kerberos(self, modules: Sequence[LoginModule]) -> MakeServer:
+        from moldau.security.sasl.kerberos.settings import LOGIN_MODULES, server_of
+
+        self._refuse_callback_handler(GSSAPI)
+        options = self._own(GSSAPI, modules, *LOGIN_MODULES)[0].options
+        with self._naming_listener():
+            return server_of(lambda name: self._get(name, GSSAPI), options, self._properties)
+
+    @contextmanager
+    def _naming_listener(self) -> Iterator[None]:
+        """Add the listener to the message of a `ConfigError`."""
+        try:
+            yield
         except ConfigError as error:
             raise ConfigError(f"Listener {self._listener}: {error}") from None
-        return lambda: OAuthServer(validator, self._clock)
 
     def _own(self, mechanism: str, modules: Iterable[LoginModule], *names: str) -> list[LoginModule]:
         """Return the entries of the mechanism's own login module; there is at least one."""

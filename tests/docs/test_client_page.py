@@ -13,7 +13,7 @@ ADDRESS = "localhost:9092"
 def test_blocks_of_the_client_page_run() -> None:
     page = blocks((ROOT / "docs" / "CLIENT.md").read_text())
     code = [text for language, text in page if language == "python"]
-    assert len(code) == 7
+    assert len(code) == 8
     namespace: dict[str, Any] = {}
     with Cluster() as node:
         for block in code:

@@ -105,7 +105,7 @@ from moldau.server.handlers import (
 from moldau.server.services import NodeServices
 from moldau.server.settings import BROKER
 
-_BROKER_APIS: dict[ApiKey, Callable[[Broker], Handler]] = {
+BROKER_APIS: dict[ApiKey, Callable[[Broker], Handler]] = {
     ApiKey.PRODUCE: lambda broker: partial(produce.handle, _produce(broker)),
     ApiKey.FETCH: lambda broker: partial(fetch.handle, _fetch(broker)),
     ApiKey.LIST_OFFSETS: lambda broker: partial(list_offsets.handle, broker.replicas, broker.services.pool),
@@ -312,7 +312,7 @@ _BROKER_APIS: dict[ApiKey, Callable[[Broker], Handler]] = {
     ),
 }
 
-_CONTROLLER_APIS: dict[ApiKey, Callable[[NodeServices], Handler]] = {
+CONTROLLER_APIS: dict[ApiKey, Callable[[NodeServices], Handler]] = {
     ApiKey.FETCH: lambda node: partial(fetch_metadata.handle, node.quorum),
     ApiKey.SASL_HANDSHAKE: lambda node: sasl_handshake.handle,
     ApiKey.SASL_AUTHENTICATE: lambda node: sasl_authenticate.handle,
@@ -383,16 +383,16 @@ _CONTROLLER_APIS: dict[ApiKey, Callable[[NodeServices], Handler]] = {
 
 def served_apis(role: str, *, unstable: bool = False) -> dict[int, ServedApi]:
     """Return the APIs that listeners of a role serve."""
-    keys: Iterable[ApiKey] = _BROKER_APIS if role == BROKER else _CONTROLLER_APIS
+    keys: Iterable[ApiKey] = BROKER_APIS if role == BROKER else CONTROLLER_APIS
     return {key: ServedApi(APIS[key], role, unstable) for key in keys}
 
 
 def broker_handlers(broker: Broker) -> dict[int, Handler]:
-    return {key: bind(broker) for key, bind in _BROKER_APIS.items()}
+    return {key: bind(broker) for key, bind in BROKER_APIS.items()}
 
 
 def controller_handlers(services: NodeServices) -> dict[int, Handler]:
-    return {key: bind(services) for key, bind in _CONTROLLER_APIS.items()}
+    return {key: bind(services) for key, bind in CONTROLLER_APIS.items()}
 
 
 # Handlers with many dependencies.

@@ -5,13 +5,14 @@
 
 Deprecated in favour of IncrementalAlterConfigs (KIP-339).
 
-Requires ALTER_CONFIGS on TOPIC, on GROUP, or on CLUSTER for brokers and client metrics, for each resource.
+Requires for each resource ALTER_CONFIGS on TOPIC, ALTER_CONFIGS on GROUP, or ALTER_CONFIGS on CLUSTER for
+brokers and client metrics.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from moldau.base.errors import KafkaError
@@ -38,7 +39,8 @@ from moldau.server.controller.channel import ControllerChannel
 from moldau.server.dispatch.context import RequestContext
 from moldau.server.settings import BROKER
 
-_PERMISSIONS: dict[int, Permission] = {
+#: The permission to change the configs of a resource of this type.
+PERMISSIONS: dict[int, Permission] = {
     ResourceType.TOPIC: ALTER_TOPIC_CONFIGS,
     ResourceType.GROUP: ALTER_GROUP_CONFIGS,
     ResourceType.BROKER: ALTER_CLUSTER_CONFIGS,
@@ -75,7 +77,7 @@ async def handle(
 def _authorize(
     context: RequestContext, request: AlterConfigsRequest
 ) -> Authorized[AlterConfigsRequest, AlterConfigsResponse]:
-    accepted, refused = split_by_permission(context, request.resources)
+    accepted, refused = split_by_permission(context, PERMISSIONS, request.resources)
     if not refused:
         return Authorized(request, unchanged)
 
@@ -124,7 +126,7 @@ def split_by_broker(
 
 
 def split_by_permission(
-    context: RequestContext, resources: Sequence[R]
+    context: RequestContext, permissions: Mapping[int, Permission], resources: Sequence[R]
 ) -> tuple[list[R], list[tuple[R, KafkaError]]]:
     """Split off the resources whose configs the client may not change.
 
@@ -135,7 +137,7 @@ def split_by_permission(
     times = Counter((each.resource_type, each.resource_name) for each in resources)
     accepted, refused = [], []
     for resource in resources:
-        permission = _PERMISSIONS.get(resource.resource_type)
+        permission = permissions.get(resource.resource_type)
         is_cluster = permission is ALTER_CLUSTER_CONFIGS
         name = CLUSTER_NAME if is_cluster else resource.resource_name
         once = times[resource.resource_type, resource.resource_name] == 1

@@ -1,6 +1,8 @@
 """AlterUserScramCredentials (key 51), version 0 (KIP-554): sets and deletes the SCRAM credentials of users.
 
 Decided by the controller. The request carries salted passwords; the controller stores keys derived from them.
+
+Requires ALTER on CLUSTER.
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@
 - 4: supported features may have a minimum level of 0
 
 A version that is not served is answered in version 0 with UNSUPPORTED_VERSION (`dispatcher.py`).
+
+Requires no permission.
 """
 
 from __future__ import annotations

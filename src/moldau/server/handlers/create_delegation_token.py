@@ -2,6 +2,8 @@
 
 - 2: flexible
 - 3: an owner other than the requester (KIP-373)
+
+Requires CREATE_TOKENS on USER to create a token for another user, else no permission.
 """
 
 from __future__ import annotations

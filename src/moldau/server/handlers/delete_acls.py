@@ -5,6 +5,8 @@
 - 3: user resources (KIP-373)
 
 SECURITY_DISABLED if the controller has no authorizer.
+
+Requires ALTER on CLUSTER.
 """
 
 from __future__ import annotations

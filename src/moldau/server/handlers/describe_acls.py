@@ -5,6 +5,8 @@
 - 3: user resources (KIP-373)
 
 SECURITY_DISABLED if this node has no authorizer.
+
+Requires DESCRIBE on CLUSTER.
 """
 
 from __future__ import annotations

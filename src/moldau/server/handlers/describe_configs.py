@@ -5,8 +5,8 @@
 - 3: type and documentation (KIP-569)
 - 4: flexible
 
-Requires DESCRIBE_CONFIGS on TOPIC, on GROUP, or on CLUSTER for brokers, loggers and client metrics, for each
-resource.
+Requires for each resource DESCRIBE_CONFIGS on TOPIC, DESCRIBE_CONFIGS on GROUP, or DESCRIBE_CONFIGS on
+CLUSTER for brokers, loggers and client metrics.
 """
 
 from __future__ import annotations

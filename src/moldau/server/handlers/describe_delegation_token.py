@@ -3,8 +3,8 @@
 - 2: flexible
 - 3: the requester of a token (KIP-373)
 
-A client sees the tokens that belong to it as owner, requester or renewer; those it may DESCRIBE; and those of
-owners whose tokens it may describe (DESCRIBE_TOKENS). Other tokens are left out.
+Lists the tokens that belong to the client as owner, requester or renewer, those with DESCRIBE on
+DELEGATION_TOKEN, and those of owners with DESCRIBE_TOKENS on USER.
 """
 
 from __future__ import annotations

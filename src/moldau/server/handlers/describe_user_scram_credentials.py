@@ -1,4 +1,7 @@
-"""DescribeUserScramCredentials (key 50), version 0 (KIP-554): SCRAM mechanisms and iterations of users."""
+"""DescribeUserScramCredentials (key 50), version 0 (KIP-554): SCRAM mechanisms and iterations of users.
+
+Requires DESCRIBE on CLUSTER.
+"""
 
 from __future__ import annotations
 

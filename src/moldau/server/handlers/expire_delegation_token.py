@@ -3,6 +3,8 @@
 - 2: flexible
 
 Decided by the controller.
+
+Requires no permission; only the owner and the renewers of a token may expire it.
 """
 
 from __future__ import annotations

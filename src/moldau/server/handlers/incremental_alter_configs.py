@@ -5,8 +5,8 @@
 Log levels (BROKER_LOGGER) belong to one process and are changed here (KIP-412); the controller decides all
 other changes.
 
-Requires ALTER_CONFIGS on TOPIC, on GROUP, or on CLUSTER for brokers, log levels and client metrics, for each
-resource; log levels of a controller require CLUSTER_ACTION on CLUSTER.
+Requires for each resource ALTER_CONFIGS on TOPIC, ALTER_CONFIGS on GROUP, or ALTER_CONFIGS on CLUSTER for
+brokers, log levels and client metrics; log levels of a controller require CLUSTER_ACTION on CLUSTER.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from moldau.server.authentication.store_changes import StoreChanges
 from moldau.server.controller.authorization import Authorized, unchanged
 from moldau.server.controller.channel import ControllerChannel
 from moldau.server.dispatch.context import RequestContext
-from moldau.server.handlers.alter_configs import split_by_broker, split_by_permission
+from moldau.server.handlers.alter_configs import PERMISSIONS, split_by_broker, split_by_permission
 from moldau.server.log_levels import check_logger, set_level
 from moldau.server.settings import BROKER
 
@@ -61,7 +61,7 @@ async def handle(
 def _authorize(
     context: RequestContext, request: IncrementalAlterConfigsRequest
 ) -> Authorized[IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse]:
-    accepted, refused = split_by_permission(context, request.resources)
+    accepted, refused = split_by_permission(context, PERMISSIONS, request.resources)
     if not refused:
         return Authorized(request, unchanged)
 

@@ -1,10 +1,12 @@
 """SaslAuthenticate (key 36), versions 0 to 2 (KIP-152): ILLEGAL_SASL_STATE.
 
 Tokens are part of the login, which `server/authentication/sasl.py` serves before any handler. This one
-answers on listeners without SASL, and after the login. All clients may send it.
+answers on listeners without SASL, and after the login.
 
 - 1: session lifetime (KIP-368)
 - 2: flexible
+
+Requires no permission.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Write the table of every API and the permissions it requires into docs/SECURITY.md.
 
-The table is made from the code: a handler's docstring has a paragraph that begins with `Requires` or `Lists`, and
-the permissions it names are those that the module imports (`tests/docs/test_permissions.py`).
+The table is made from the code: a handler's docstring has a paragraph that begins with `Requires` or `Lists`,
+and the permissions it names are those that the module imports (`tests/docs/test_permissions.py`).
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ from moldau.server.settings import BROKER, CONTROLLER
 PAGE = Path(__file__).parents[1] / "docs" / "SECURITY.md"
 BEGIN, END = "<!-- permissions -->", "<!-- /permissions -->"
 _RULE = re.compile(r"^(?:Requires|Lists) ", re.MULTILINE)
-_NAMED = re.compile(
-    rf"\b({'|'.join(each.name for each in AclOperation)}) on ({'|'.join(each.name for each in ResourceType)})\b"
-)
+_OPERATIONS = "|".join(each.name for each in AclOperation)
+_RESOURCE_TYPES = "|".join(each.name for each in ResourceType)
+_NAMED = re.compile(rf"\b({_OPERATIONS}) on ({_RESOURCE_TYPES})\b")
+_HEADER = ["| API | listeners | permissions |", "|---|---|---|"]
 _INTRODUCTION = """\
 ## Permissions of every API
 
-What a client needs for each request. Requests that change the cluster are authorised by the active controller, for the
-client on whose behalf a broker forwards them. A topic or group that a client may not describe is not revealed: it is
-refused whether it exists or not, and missing in lists. The table is generated from the handlers
+What a client needs for each request. Requests that change the cluster are authorised by the active controller,
+for the client on whose behalf a broker forwards them. A topic or group that a client may not describe is not
+revealed: it is refused whether it exists or not, and left out of lists. The table is generated from the handlers
 (`python -m tools.permissions`).
 """
 
@@ -76,9 +77,7 @@ def rows() -> list[HandlerRow]:
 
 def section() -> str:
     lines = [f"| {APIS[row.key].name} | {', '.join(row.roles)} | {row.rule} |" for row in rows()]
-    return "\n".join(
-        [BEGIN, "", _INTRODUCTION, "| API | listeners | permissions |", "|---|---|---|", *lines, "", END]
-    )
+    return "\n".join([BEGIN, "", _INTRODUCTION, *_HEADER, *lines, "", END])
 
 
 def with_section(page: str) -> str:

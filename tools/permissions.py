@@ -30,10 +30,10 @@ _HEADER = ["| API | listeners | permissions |", "|---|---|---|"]
 _INTRODUCTION = """\
 ## Permissions of every API
 
-What a client needs for each request. Requests that change the cluster are authorised by the active controller,
-for the client on whose behalf a broker forwards them. A topic or group that a client may not describe is not
-revealed: it is refused whether it exists or not, and left out of lists. The table is generated from the handlers
-(`python -m tools.permissions`).
+What a client needs for each request. Requests that change the cluster are authorised by the active
+controller, for the client on whose behalf a broker forwards them. A topic or group that a client may not
+describe is not revealed: it is refused whether it exists or not, and left out of lists. The table is
+generated from the handlers (`python -m tools.permissions`).
 """
 
 

@@ -1,8 +1,8 @@
 """The metadata at one offset of the log. An image is immutable: any part of the node may keep and read it.
 
 A `MetadataDelta` makes an image from another and shares what did not change. Maps are plain dicts that are
-not modified once the image exists. Records without an implementation yet (ACLs, SCRAM credentials, delegation
-tokens) are kept as they were written, so that snapshots contain them.
+not modified once the image exists. ACLs, SCRAM credentials and delegation tokens are kept as the records that
+were written.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ class Node:
         self._connectors = NodeConnectors.of(config, self._tls, open_connection)
         self._authorizer = load_authorizer(config.texts)
         self._tasks = BackgroundTasks()
-        self._credentials = MetadataCredentials(self.publisher, config, randomness, pool, self._tasks)
+        self._credentials = MetadataCredentials(config, randomness, pool, self._tasks)
         self._scheduler = Scheduler()
         self._listeners = Listeners(
             config,
@@ -290,21 +290,24 @@ class Node:
             ) from None
         finally:
             log_wait.cancel()
-        self._load_acls(quorum)
+        self._load_users_and_acls(quorum)
         if self._broker is not None:
             await self._broker.load_logs(quorum.image)
         self.publisher.start()
         await self.publisher.caught_up()
 
-    def _load_acls(self, quorum: MetadataQuorum) -> None:
-        """Give the authorizer the committed ACLs and their changes; until then only super users are served.
+    def _load_users_and_acls(self, quorum: MetadataQuorum) -> None:
+        """Follow the committed users, tokens and ACLs; until then only super users are served.
 
-        It follows the quorum, not the publisher, which may wait for disks: an active controller authorizes
-        before the logs of its broker are loaded, and a revoked permission ends at once.
+        Both follow the quorum, not the publisher, which may wait for disks: an active controller authorizes
+        before the logs of its broker are loaded, and a deleted user or permission ends at once.
         """
         image = quorum.image
+        everything = MetadataDelta.between(MetadataImage.empty(), image)
+        self._credentials.apply(everything, image)
+        quorum.add_listener(self._credentials.apply)
         if self._authorizer is not None:
-            self._authorizer.apply(MetadataDelta.between(MetadataImage.empty(), image), image)
+            self._authorizer.apply(everything, image)
             quorum.add_listener(self._authorizer.apply)
         elif image.acls:
             logger.warning("the metadata contains ACLs, but authorizer.class.name is not set: all is allowed")
@@ -339,7 +342,6 @@ class Node:
     # Running.
 
     async def _apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        self._credentials.apply(delta, image)
         if delta.client_quotas_changed:
             self._apply_quotas(image)
         if delta.broker_configs_changed(self.id):

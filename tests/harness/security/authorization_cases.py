@@ -9,6 +9,7 @@ from tests.harness.security.authorization import (
     administration,
     groups,
     share_groups,
+    tokens,
     topics,
     transactions,
 )
@@ -20,5 +21,6 @@ CASES: list[Case] = [
     *share_groups.CASES,
     *transactions.CASES,
     *administration.CASES,
+    *tokens.CASES,
 ]
 VARIANTS: list[Variant] = variants(CASES)

@@ -1,4 +1,4 @@
-"""SCRAM credentials and delegation tokens, as the applied metadata has them.
+"""SCRAM credentials and delegation tokens, as the committed metadata has them.
 
 A login with a token is a SCRAM login whose password is the base64 of the token's HMAC. Its SCRAM credential
 is derived in the thread pool when the metadata shows the token, because that takes milliseconds; a login that
@@ -9,7 +9,7 @@ but the session ends at once.
 from __future__ import annotations
 
 import base64
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 
 from moldau.base.ids import Randomness
 from moldau.base.pool import Pool
@@ -20,37 +20,34 @@ from moldau.security.principal import parse_principal
 from moldau.security.sasl.mechanism import ScramCredential, TokenCredential
 from moldau.security.sasl.scram import MECHANISM_TYPES, MIN_ITERATIONS, make_credential, random_salt
 from moldau.security.tokens import SECRET_KEY_CONFIG, token_hmac
-from moldau.server.publisher import MetadataPublisher
 from moldau.server.tasks import BackgroundTasks
 
 
 class MetadataCredentials:
     def __init__(
         self,
-        metadata: MetadataPublisher,
         config: BrokerConfig,
         randomness: Randomness,
         pool: Pool,
         tasks: BackgroundTasks,
     ) -> None:
-        self._metadata = metadata
+        self._image = MetadataImage.empty()
         self._secret_key = config.text(SECRET_KEY_CONFIG)
         self._mechanisms = _scram_mechanisms(config)
         self._randomness = randomness
         self._pool = pool
         self._tasks = tasks
-        self._present: Container[str] = ()
         #: Credentials of tokens by mechanism and token id.
         self._derived: dict[tuple[str, str], ScramCredential] = {}
 
     def scram(self, mechanism: str, user: str) -> ScramCredential | None:
-        record = self._metadata.image.scram.get((MECHANISM_TYPES[mechanism], user))
+        record = self._image.scram.get((MECHANISM_TYPES[mechanism], user))
         if record is None:
             return None
         return ScramCredential(record.salt, record.stored_key, record.server_key, record.iterations)
 
     def token(self, mechanism: str, token_id: str) -> TokenCredential | None:
-        record = self._metadata.image.delegation_tokens.get(token_id)
+        record = self._image.delegation_tokens.get(token_id)
         if record is None or not self._secret_key:
             return None
         credential = self._derived.get((mechanism, token_id))
@@ -60,10 +57,11 @@ class MetadataCredentials:
         return TokenCredential(parse_principal(record.owner), record.expiration_timestamp, credential)
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Forget the credentials of removed tokens, and derive those of new ones."""
+        """Take over the users and tokens of an image, and derive the credentials of new tokens."""
+        self._image = image
         if not self._secret_key or not delta.delegation_tokens.changes:
             return
-        present = self._present = image.delegation_tokens
+        present = image.delegation_tokens
         self._derived = {key: each for key, each in self._derived.items() if key[1] in present}
         new = [
             (mechanism, token_id)
@@ -79,7 +77,7 @@ class MetadataCredentials:
         for key in keys:
             if key not in self._derived:
                 credential = await self._pool.run(self._derive, *key, random_salt(self._randomness))
-                if key[1] in self._present:
+                if key[1] in self._image.delegation_tokens:
                     self._derived.setdefault(key, credential)
 
     def _derive(self, mechanism: str, token_id: str, salt: bytes) -> ScramCredential:

@@ -31,6 +31,7 @@ def settings(variants: Iterable[Variant]) -> dict[str, str]:
     """Return the settings of a node that knows the user of every variant."""
     return {
         **authorized_nodes([variant.user for variant in variants]),
+        "delegation.token.secret.key": "secret",
         "offsets.topic.num.partitions": "1",
         "transaction.state.log.num.partitions": "1",
         "share.coordinator.state.topic.num.partitions": "1",

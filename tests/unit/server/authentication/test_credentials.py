@@ -1,4 +1,4 @@
-"""Credentials of users and tokens as the applied metadata has them, proved by whole SCRAM exchanges."""
+"""Credentials of users and tokens as the committed metadata has them, proved by whole SCRAM exchanges."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ from moldau.security.sasl.scram import ScramClient, ScramServer, make_credential
 from moldau.security.tokens import token_hmac
 from moldau.server.authentication import credentials as module
 from moldau.server.authentication.credentials import MetadataCredentials
-from moldau.server.publisher import MetadataPublisher
 from moldau.server.tasks import BackgroundTasks
 from tests.unit.config.node_properties import node
 
@@ -48,9 +47,9 @@ class Metadata:
         }
         if secret is not None:
             properties["delegation.token.secret.key"] = secret
-        self.publisher = MetadataPublisher(_not_applied, _not_applied)  # type: ignore[arg-type]
+        self.image = MetadataImage.empty()
         self.credentials = MetadataCredentials(
-            self.publisher, BrokerConfig(properties), random.Random(1), InlinePool(), BackgroundTasks()
+            BrokerConfig(properties), random.Random(1), InlinePool(), BackgroundTasks()
         )
         self.clock = ManualClock()
 
@@ -59,11 +58,10 @@ class Metadata:
         asyncio.run(self._write(records))
 
     async def _write(self, records: Sequence[MetadataRecord]) -> None:
-        delta = MetadataDelta(self.publisher.image)
+        delta = MetadataDelta(self.image)
         delta.replay_all(records)
-        image: MetadataImage = delta.apply(self.publisher.image.offset + 1, 1)
-        self.credentials.apply(delta, image)
-        self.publisher.image = image
+        self.image = delta.apply(self.image.offset + 1, 1)
+        self.credentials.apply(delta, self.image)
         await asyncio.sleep(0)
 
     def log_in(
@@ -77,10 +75,6 @@ class Metadata:
         assert proof is not None
         client.evaluate(server.evaluate(proof))
         return server.principal, server.session_lifetime_ms
-
-
-async def _not_applied(*_: object) -> None:
-    raise AssertionError("the publisher is not started")
 
 
 def record(expires_at: int = 5_000, owner: str = "User:alice") -> DelegationTokenRecord:

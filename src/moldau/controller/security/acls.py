@@ -59,7 +59,7 @@ def create_acls(
     results = []
     for creation in request.creations:
         binding = binding_of(creation, creation.resource_pattern_type)
-        result = AclCreationResult(error_message=None)
+        result = AclCreationResult()
         try:
             _check_binding(binding)
         except KafkaError as error:
@@ -174,7 +174,6 @@ def describe_acls(image: MetadataImage, request: DescribeAclsRequest) -> Describ
             pattern = binding.resource_type, binding.resource_name, binding.pattern_type
             resources.setdefault(pattern, {})[binding] = _description(binding)
     return DescribeAclsResponse(
-        error_message=None,
         resources=[
             DescribeAclsResource(
                 resource_type=kind, resource_name=name, pattern_type=pattern_type, acls=list(acls.values())

@@ -88,7 +88,7 @@ def described(cluster: Cluster, **changes: Any) -> set[AclBinding]:
 def test_acls_are_created_once_each_under_an_id_of_its_own() -> None:
     cluster = Cluster()
     response = create(cluster, creation(ALICE), creation(BOB), creation(ALICE))
-    assert [(each.error_code, each.error_message) for each in response.results] == [(0, None)] * 3
+    assert [(each.error_code, each.error_message) for each in response.results] == [(0, "")] * 3
     assert stored(cluster) == [ALICE, BOB]
     create(cluster, creation(BOB), creation(GROUP))
     assert stored(cluster) == [ALICE, BOB, GROUP]

@@ -151,6 +151,11 @@ class Connection(asyncio.BufferedProtocol):
         return self._frames.buffered > 0
 
     @property
+    def buffer_bytes(self) -> int:
+        """The size of the receive buffer."""
+        return self._frames.size
+
+    @property
     def unsent_bytes(self) -> int:
         return self._transport.get_write_buffer_size() if self._transport is not None else 0
 

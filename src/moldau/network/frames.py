@@ -39,6 +39,10 @@ class FrameBuffer:
         return self._end - self._start
 
     @property
+    def size(self) -> int:
+        return len(self._view)
+
+    @property
     def full(self) -> bool:
         """Whether reading must pause until frames are taken."""
         return self._start == 0 and self._end == len(self._view)

@@ -1,8 +1,9 @@
 """Connections whose clients have not logged in yet: their number and their age are bounded.
 
 A client needs a few round trips to log in. One that connects and stays silent, or sends its tokens slowly,
-holds a socket and buffers without being known. The oldest of them makes room for a new one, and none stays
-longer than `MAX_SECONDS`. Apache Kafka keeps them for `connections.max.idle.ms`.
+holds a socket and buffers without being known. The oldest of them makes room for a new one, none stays
+longer than `MAX_SECONDS`, and the largest are closed if all buffers together exceed `MAX_BUFFER_BYTES`.
+Apache Kafka keeps them for `connections.max.idle.ms`.
 """
 
 from __future__ import annotations
@@ -17,14 +18,21 @@ logger = logging.getLogger(__name__)
 
 MAX_CONNECTIONS: Final = 2000
 MAX_SECONDS: Final = 60.0
+MAX_BUFFER_BYTES: Final = 128 * 1024 * 1024
 
 
 class HalfOpenConnections:
     """In order of arrival. Connections that have logged in are forgotten when they are met."""
 
-    def __init__(self, max_connections: int = MAX_CONNECTIONS, max_seconds: float = MAX_SECONDS) -> None:
+    def __init__(
+        self,
+        max_connections: int = MAX_CONNECTIONS,
+        max_seconds: float = MAX_SECONDS,
+        max_buffer_bytes: int = MAX_BUFFER_BYTES,
+    ) -> None:
         self._max_connections = max_connections
         self._max_seconds = max_seconds
+        self._max_buffer_bytes = max_buffer_bytes
         self._opened_at: dict[Connection, float] = {}
 
     def __len__(self) -> int:
@@ -39,9 +47,21 @@ class HalfOpenConnections:
         self._opened_at.pop(connection, None)
 
     def expire(self, now: float) -> None:
-        """Close the connections that had enough time to log in."""
+        """Close the connections that had enough time to log in, and the largest if all are too large."""
         limit = now - self._max_seconds
         self._close_while(lambda opened_at: opened_at < limit)
+        self._limit_buffers()
+
+    def _limit_buffers(self) -> None:
+        sizes = {each: each.buffer_bytes for each in self._opened_at if each.principal is None}
+        excess = sum(sizes.values()) - self._max_buffer_bytes
+        if excess <= 0:
+            return
+        for connection in sorted(sizes, key=sizes.__getitem__, reverse=True):
+            if excess <= 0:
+                return
+            excess -= sizes[connection]
+            self._close(connection)
 
     def _close_while(self, condition: Callable[[float], bool]) -> None:
         """Forget connections that logged in and close others, oldest first, while the condition holds."""
@@ -49,7 +69,12 @@ class HalfOpenConnections:
             connection, opened_at = next(iter(self._opened_at.items()))
             if not condition(opened_at):
                 return
-            del self._opened_at[connection]
             if connection.principal is None:
-                logger.info("closing the connection from %s: it did not log in", connection.peer_host)
-                connection.abort()
+                self._close(connection)
+            else:
+                del self._opened_at[connection]
+
+    def _close(self, connection: Connection) -> None:
+        del self._opened_at[connection]
+        logger.info("closing the connection from %s: it did not log in", connection.peer_host)
+        connection.abort()

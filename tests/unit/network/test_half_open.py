@@ -14,6 +14,7 @@ class FakeConnection:
     def __init__(self) -> None:
         self.principal: Any = None
         self.aborted = False
+        self.buffer_bytes = 100
 
     def abort(self) -> None:
         self.aborted = True
@@ -60,3 +61,14 @@ def test_closed_connections_are_forgotten() -> None:
     half_open.closed(gone)
     half_open.closed(gone)
     assert len(half_open) == 0
+
+
+def test_the_largest_are_closed_if_all_buffers_together_are_too_large() -> None:
+    half_open = HalfOpenConnections(max_buffer_bytes=1000)
+    small, large, known = connections(half_open, 3)
+    large.buffer_bytes = 950
+    known.buffer_bytes, known.principal = 5000, ANONYMOUS
+    half_open.expire(now=1)
+    assert (small.aborted, large.aborted, known.aborted) == (False, True, False)
+    half_open.expire(now=2)
+    assert not small.aborted

@@ -182,7 +182,7 @@ _LOST = "acknowledged records are readable|what was read stays|logs agree|has ev
             _leader_outside_the_isr,
             ("isolate", "full disk", "kill"),
             f"{_LOST}|every client gets its answer",
-            12,
+            24,
         ),
         (_high_watermark_is_the_own_log_end, (), "ISR members have everything committed", 4),
         (_acks_all_answered_at_once, (), _LOST, 12),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 from confluent_kafka import Producer, ThrottleEvent
 from confluent_kafka.admin import AdminClient as ConfluentAdmin
@@ -14,7 +13,6 @@ from moldau.client.admin.client import AdminClient
 from moldau.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from moldau.testing import Cluster
 from tests.harness.nodes.sasl import librdkafka, sasl_config
-from tests.harness.tools import Tools
 from tests.harness.waiting import eventually
 from tests.harness.wire.requests import FETCH_VERSION, fetch_request
 from tests.harness.wire.wire import Wire
@@ -43,15 +41,10 @@ def test_quota_applies_to_the_user_that_logged_in(topic: str) -> None:
         alice = librdkafka(node.bootstrap_servers)
         admin = ConfluentAdmin(alice)
         admin.create_topics([NewTopic(topic, 1)])[topic].result(30)
-        _alter_user_quota(node, alice)
+        with AdminClient(alice) as quotas:
+            quotas.alter_client_quotas((("user", "alice"),), {"producer_byte_rate": 100_000.0})
         eventually(lambda: send(alice, topic, 300_000), timeout=30, every=0, what="alice is throttled")
         assert not send(bob, topic, 300_000)
-
-
-def _alter_user_quota(node: Cluster, properties: dict[str, str | int | float | bool]) -> None:
-    from confluent_kafka.admin import AdminClient as _  # noqa: F401
-
-    raise NotImplementedError
 
 
 def test_quotas_do_not_throttle_replication(topic: str) -> None:

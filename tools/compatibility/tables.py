@@ -49,20 +49,46 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
             "The incomplete batch would be sent in vain.",
         ),
         Difference(
-            "`max.connections`: a connection above the limit is accepted and not read until another one is "
-            "closed. For a connection on the inter-broker listener, Apache Kafka closes the connection of "
-            "another listener that has been idle the longest.",
-            "A connection in use is never closed.",
-        ),
-        Difference(
-            "Quotas are stored and described but not enforced: no response is delayed, and the throttle "
-            "time is always 0.",
-            "Enforcement is not implemented yet.",
-        ),
-        Difference(
             "The transactional id pattern of ListTransactions is an RE2 expression, not one of Java: "
             "look-around and back-references are rejected with INVALID_REGULAR_EXPRESSION.",
             "RE2 matches in linear time, so a pattern cannot block the node.",
+        ),
+    ),
+    "Quotas": (
+        Difference(
+            "A client that exceeds the rate of its windows is throttled until it has used no more than its "
+            "limit since then, and afterwards gets exactly its limit. Apache Kafka throttles by the rate "
+            "alone: from one ten seconds to the next, a client that always has data gets between a tenth "
+            "and 1.6 times its limit.",
+            "A limit that holds on average only is hard to plan with.",
+        ),
+        Difference(
+            "Changed quotas end the running throttle times. In Apache Kafka a client waits for the throttle "
+            "time that an old quota caused.",
+            "A higher limit is set because clients wait.",
+        ),
+        Difference(
+            "`request_percentage` is a share of the event loop: 100 is all of it. In Apache Kafka a broker "
+            "has 100 for each of `num.network.threads` and `num.io.threads`. Work in the thread pool, such "
+            "as reading from disk, does not count.",
+            "A node has one thread for requests; the unit, a share of one thread's time, is the same.",
+        ),
+        Difference(
+            "Requests between brokers and requests on controller listeners are not throttled. Apache Kafka "
+            "exempts only some of them.",
+            "A quota of all users would otherwise slow down the cluster itself.",
+        ),
+        Difference(
+            "A batch larger than what a consumer may consume at once is delivered, and the consumer is "
+            "throttled afterwards. In Apache Kafka the consumer never receives it. A member of a share "
+            "group over its quota acquires no records; Apache Kafka acquires them and answers without them.",
+            "A quota delays records; it does not withhold them.",
+        ),
+        Difference(
+            "`max.connections` and `max.connection.creation.rate`: a connection above the limit is accepted "
+            "and not read until there is a place for it; as many as `socket.listen.backlog.size` wait for a "
+            "listener, more are closed. Apache Kafka leaves them in the accept queue.",
+            "To a client it looks the same.",
         ),
     ),
     "Groups and transactions": (

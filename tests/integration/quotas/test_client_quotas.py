@@ -1,4 +1,4 @@
-"""What a client over its quota receives: a response at once with `throttle_time_ms`, then nothing for so long."""
+"""What a client over its quota receives: a response at once, then nothing for its `throttle_time_ms`."""
 
 from __future__ import annotations
 

@@ -52,7 +52,8 @@ def test_address_over_its_creation_rate_is_held_and_then_closed(node: Cluster) -
 
 def _refused(node: Cluster, count: int) -> bool:
     with ExitStack() as stack:
-        return not all([is_served(wire) for wire in connect(node, stack, count)])
+        served = [is_served(wire) for wire in connect(node, stack, count)]
+        return not all(served)
 
 
 def test_creation_rate_of_a_listener_makes_connections_wait(node: Cluster) -> None:

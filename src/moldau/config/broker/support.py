@@ -14,7 +14,11 @@ from moldau.config.definition import ConfigError, format_value
 if TYPE_CHECKING:
     from moldau.config.broker.config import BrokerConfig
 
-_POLICIES = ("create.topic.policy.class.name", "alter.config.policy.class.name")
+_POLICIES = {
+    "create.topic.policy.class.name": "do without the policy",
+    "alter.config.policy.class.name": "do without the policy",
+    "client.quota.callback.class": "use the quotas set with kafka-configs",
+}
 _ASSIGNORS = {"group.consumer.assignors": ("uniform", "range"), "group.share.assignors": ("simple",)}
 RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 LEADER_SELECTOR = "org.apache.kafka.common.replica.LeaderSelector"
@@ -23,7 +27,6 @@ _BUILT_IN = (RACK_AWARE_SELECTOR, LEADER_SELECTOR)
 _OBSERVERS = (
     "metric.reporters",
     "kafka.metrics.reporters",
-    "client.quota.callback.class",
     "principal.builder.class",
     "replica.selector.class",
     "security.providers",
@@ -41,11 +44,11 @@ def _check_plugins(config: BrokerConfig) -> None:
             "remote.log.storage.system.enable=true is set, but Moldau does not support tiered storage yet; "
             "remove the setting to keep all data on local disks."
         )
-    for name in _POLICIES:
+    for name, instead in _POLICIES.items():
         if config[name]:
             raise ConfigError(
                 f"{name}={config[name]} names a Java class, which Moldau cannot run; remove the setting to "
-                "do without the policy."
+                f"{instead}."
             )
     _check_assignors(config)
     for name, text in config.static.items():

@@ -1,8 +1,8 @@
 """Read-your-writes: a response is sent when this node has applied the change that another node decided.
 
-Kafka responds earlier. Here a client may use a created topic, user or token immediately, on the broker that
-responded.
-Requests that are not listed here change nothing that clients use immediately.
+Kafka responds earlier. Here a client may use a created topic, user or token immediately, and a changed quota
+applies, on the broker that responded. Requests that are not listed here change nothing that clients use
+immediately.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from moldau.base.errors import ErrorCode
-from moldau.metadata.image import MetadataImage
+from moldau.metadata.image import MetadataImage, quota_entity
+from moldau.protocol.messages.alter_client_quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
 from moldau.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
@@ -46,6 +47,8 @@ def visible(request: Message, response: Message) -> ImageCondition | None:
         return _acls_deleted(response)
     if isinstance(response, CreateDelegationTokenResponse):
         return _token_created(response)
+    if isinstance(request, AlterClientQuotasRequest) and isinstance(response, AlterClientQuotasResponse):
+        return None if request.validate_only else _quotas_altered(request, response)
     return None
 
 
@@ -143,3 +146,18 @@ def _token_created(response: CreateDelegationTokenResponse) -> ImageCondition | 
     if response.error_code != ErrorCode.NONE:
         return None
     return lambda image: response.token_id in image.delegation_tokens
+
+
+def _quotas_altered(request: AlterClientQuotasRequest, response: AlterClientQuotasResponse) -> ImageCondition:
+    wanted = {}
+    for entry, answer in zip(request.entries, response.entries, strict=False):
+        if answer.error_code == ErrorCode.NONE:
+            entity = quota_entity({part.entity_type: part.entity_name for part in entry.entity}.items())
+            for each in entry.ops:
+                wanted[entity, each.key] = None if each.remove else each.value
+
+    def shows(image: MetadataImage) -> bool:
+        quotas = image.client_quotas
+        return all(quotas.get(entity, {}).get(key) == value for (entity, key), value in wanted.items())
+
+    return shows

@@ -2,7 +2,7 @@
 
 - 1: flexible
 
-Quotas are stored and described, but not enforced.
+Every node applies the change when it has the metadata (`quotas/client_quotas.py`, `network/limits.py`).
 
 Requires ALTER_CONFIGS on CLUSTER.
 """

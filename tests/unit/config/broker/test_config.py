@@ -320,6 +320,7 @@ def test_zookeeper_config_error_names_the_kraft_configs() -> None:
     [
         ({"remote_log_storage_system_enable": "true"}, "remote.log.storage.system.enable=true is set"),
         ({"create_topic_policy_class_name": "x.Y"}, "create.topic.policy.class.name=x.Y names a Java class"),
+        ({"client_quota_callback_class": "x.Y"}, "client.quota.callback.class=x.Y names a Java class"),
         ({"alter_config_policy_class_name": "x.Y"}, "alter.config.policy.class.name=x.Y names a Java class"),
         (
             {"config_providers": "env", "num_partitions": "3", "broker_rack": "${env:RACK}"},

@@ -1,9 +1,14 @@
-"""When an image shows a change of ACLs."""
+"""When an image shows a change of ACLs or quotas."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from moldau.base.errors import ErrorCode
-from moldau.metadata.image import MetadataImage
+from moldau.metadata.image import MetadataImage, quota_entity
+from moldau.protocol.messages import alter_client_quotas as alter_quotas
 from moldau.protocol.messages.create_acls import (
     AclCreation,
     AclCreationResult,
@@ -61,3 +66,18 @@ def test_deleted_acls_are_visible_when_none_is_in_the_image() -> None:
     assert not shows(image_with(OLD, NEW))
     assert shows(image_with(OLD))
     assert visible(DeleteAclsRequest(), DeleteAclsResponse()) is None
+
+
+@pytest.mark.parametrize("remove", [False, True])
+def test_altered_quotas_are_visible_when_the_image_has_them(remove: bool) -> None:
+    entity = [alter_quotas.EntityData(entity_type="user", entity_name=None)]
+    operation = alter_quotas.OpData(key="producer_byte_rate", value=5.0, remove=remove)
+    request = alter_quotas.AlterClientQuotasRequest(
+        entries=[alter_quotas.RequestEntryData(entity=entity, ops=[operation])]
+    )
+    done = alter_quotas.AlterClientQuotasResponse(entries=[alter_quotas.ResponseEntryData(entity=entity)])
+    shows = visible(request, done)
+    assert shows is not None
+    without = MetadataImage.empty()
+    limits = {quota_entity([("user", None)]): {"producer_byte_rate": 5.0}}
+    assert (shows(without), shows(replace(without, client_quotas=limits))) == (remove, not remove)

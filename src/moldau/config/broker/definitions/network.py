@@ -141,7 +141,8 @@ CONFIGS: tuple[ConfigKey, ...] = (
         INT,
         MAX_INT,
         "How many connections this broker holds at once; when there are as many, new ones wait until "
-        "another closes.",
+        "another closes. A new connection of the inter-broker listener takes the place of one of another "
+        "listener. With `listener.name.x.` it limits one listener.",
         at_least(0),
         CLUSTER_WIDE,
     ),
@@ -165,7 +166,8 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "max.connection.creation.rate",
         INT,
         MAX_INT,
-        "How many new connections per second this broker accepts.",
+        "How many new connections per second this broker accepts; more wait. With `listener.name.x.` it "
+        "limits one listener.",
         at_least(0),
         CLUSTER_WIDE,
     ),

@@ -170,7 +170,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "controller.quota.window.num",
         INT,
         11,
-        "Over how many windows the quota for changes to topics is measured.",
+        "For how many windows the quota for changes to topics (`controller_mutation_rate`) is saved up.",
         at_least(1),
     ),
     ConfigKey(
@@ -184,8 +184,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "client.quota.callback.class",
         CLASS,
         None,
-        "A Java class that decides which quota a client has. Moldau does not load it and uses the quotas "
-        "kept in the cluster.",
+        "A Java class that decides which quota a client has. Moldau cannot run it and refuses to start.",
     ),
 )
 

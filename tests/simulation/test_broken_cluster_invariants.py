@@ -21,6 +21,7 @@ from moldau.replication.leadership import Leadership
 from moldau.replication.partition import Partition
 from moldau.server.coordinators.partition_log import PartitionLog
 from moldau.server.coordinators.txn_markers import TxnMarkerWriter
+from moldau.server.dispatch.context import RequestContext
 from moldau.statemachine.runtime import Runtime
 from tests.simulation.cluster import run
 from tests.simulation.quorum.world import simulate as simulate_quorum
@@ -202,5 +203,11 @@ def test_violated_cluster_invariants_are_detected(
     record_property: Callable[[str, object], None],
 ) -> None:
     break_it(monkeypatch)
-    needed = seeds_needed(lambda seed: run.run_seed(seed, faults=faults), expected, limit)
+    needed = seeds_needed(lambda seed: run.run_seed(seed, faults=faults, secured=False), expected, limit)
     record_property("seeds needed", needed)
+
+
+def test_intruder_that_is_not_denied_is_detected(monkeypatch: Patch) -> None:
+    monkeypatch.setattr(RequestContext, "allows", lambda *arguments, **options: True)
+    with pytest.raises(AssertionError, match="an intruder"):
+        run.run_seed(0, secured=True)

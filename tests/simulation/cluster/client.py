@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
 from moldau.network.client import NodeConnection
+from moldau.network.connector import PLAINTEXT, Connector
 from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest
 from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from moldau.protocol.schema import Message
@@ -44,8 +45,9 @@ FATAL = frozenset(
 
 
 class ClusterClient:
-    def __init__(self, brokers: Mapping[int, str], random: Random) -> None:
+    def __init__(self, brokers: Mapping[int, str], random: Random, connector: Connector = PLAINTEXT) -> None:
         self._brokers = dict(brokers)
+        self._connector = connector
         self._random = random
         self._connections: dict[int, NodeConnection] = {}
         self._leaders: dict[TopicPartition, int] = {}
@@ -56,7 +58,9 @@ class ClusterClient:
     async def call(self, node_id: int, request: Message, version: int) -> Any:
         connection = self._connections.get(node_id)
         if connection is None or connection.closed:
-            connection = await NodeConnection.connect(self._brokers[node_id], 9092, timeout_ms=TIMEOUT_MS)
+            connection = await NodeConnection.connect(
+                self._brokers[node_id], 9092, timeout_ms=TIMEOUT_MS, connector=self._connector
+            )
             self._connections[node_id] = connection
         return await connection.call(request, version, timeout_ms=TIMEOUT_MS)
 

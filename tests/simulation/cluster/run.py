@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
+from moldau.network.connector import PLAINTEXT
 from moldau.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from moldau.testing.simulation.cluster import Layout, SimulatedCluster, combined, separate
 from moldau.testing.simulation.world import Simulation
@@ -26,6 +27,15 @@ from tests.simulation.cluster.producers import (
     Producer,
     TransactionalProducer,
 )
+from tests.simulation.cluster.security import (
+    ADMIN,
+    CLIENT,
+    INTRUDER,
+    Intruder,
+    grant_clients,
+    login,
+    secured_config,
+)
 
 _CREATE_TOPICS_VERSION = 7
 _LOOK_SECONDS = 0.1
@@ -33,6 +43,8 @@ _START_SECONDS = 60.0
 #: How long clients may wait for responses and nodes for their replicas after the last fault.
 _HEALED_SECONDS = 120.0
 _TOPICS = {"orders": 2, "events": 1}
+#: The part of simulations in which every connection logs in and ACLs decide.
+_SECURED_PART = 0.3
 
 _Records = dict[TopicPartition, dict[int, bytes]]
 
@@ -45,13 +57,16 @@ class ClusterRun:
         layout: Layout | None = None,
         steps: int = 8,
         faults: Sequence[str] = (),
+        secured: bool | None = None,
     ) -> None:
-        """`layout` and `faults` are drawn at random unless given."""
+        """`layout`, `faults` and `secured` are drawn at random unless given."""
         self.simulation = simulation
         self.random = simulation.random("life")
         self.history = History()
         self._steps = steps
         self.durable = self.random.random() < 0.3
+        drawn_security = simulation.random("security").random() < _SECURED_PART
+        self.secured = drawn_security if secured is None else secured
         drawn = self.random.choice((combined(3), combined(3), separate(3, 3), separate(1, 3), combined(5)))
         dynamic = self.random.random() < 0.5
         layout = layout or drawn
@@ -62,7 +77,7 @@ class ClusterRun:
             TopicPartition(topic, index) for topic, count in _TOPICS.items() for index in range(count)
         ]
         self._brokers = {node_id: f"node{node_id}" for node_id in self.cluster.broker_ids}
-        self.faults = Faults(self.cluster, self._client("operator"), self.random, self.targets, faults)
+        self.faults = Faults(self.cluster, self._client("operator", ADMIN), self.random, self.targets, faults)
         for machine in self.cluster.machines.values():
             machine.clock.offset_ms = self.random.choice((0, 0, 1000, -7_200_000, 7_200_000))
             machine.clock.speed = self.random.choice((1.0, 1.0, 0.97, 1.03))
@@ -82,14 +97,19 @@ class ClusterRun:
             "log.dirs": self.random.choice(("/data/a", "/data/a,/data/b")),
             "metadata.log.max.record.bytes.between.snapshots": self.random.choice(("2000", "20000000")),
         }
-        return config | {"log.flush.interval.messages": "1"} if self.durable else config
+        if self.durable:
+            config["log.flush.interval.messages"] = "1"
+        return config | secured_config() if self.secured else config
 
-    def _client(self, name: str) -> ClusterClient:
-        return ClusterClient(self._brokers, self.simulation.random(f"client/{name}"))
+    def _client(self, name: str, user: str = CLIENT) -> ClusterClient:
+        connector = login(user) if self.secured else PLAINTEXT
+        return ClusterClient(self._brokers, self.simulation.random(f"client/{name}"), connector)
 
     async def run(self) -> None:
         self.cluster.format()
         await self.cluster.start(_START_SECONDS)
+        if self.secured:
+            await grant_clients(self._client("granting", ADMIN))
         await self._create_topics()
         workers = [asyncio.create_task(work()) for work in self._workers()]
         watch = asyncio.create_task(self._watch())
@@ -144,10 +164,14 @@ class ClusterRun:
             Committer(group, self._client(group), history, self.simulation.random(group), targets[0])
             for group in ("group-a", "group-b")
         ]
-        return [each.run for each in (*kinds, *consumers, *self.committers)]
+        workers = [each.run for each in (*kinds, *consumers, *self.committers)]
+        if self.secured:
+            client, random = self._client("intruder", INTRUDER), self.simulation.random("intruder")
+            workers.append(Intruder(client, history, random, targets).run)
+        return workers
 
     async def _create_topics(self) -> None:
-        client = self._client("creator")
+        client = self._client("creator", ADMIN)
         for name, count in _TOPICS.items():
             new = CreatableTopic(
                 name=name,
@@ -229,8 +253,8 @@ class ClusterRun:
     def __str__(self) -> str:
         images = {node_id: node.image.offset for node_id, node in self.cluster.serving.items()}
         return (
-            f"{len(self.cluster.layout)} nodes, serving with metadata {images}; {dict(self.history.counts)};"
-            f" {self.faults.happened}"
+            f"{len(self.cluster.layout)} nodes{', secured' if self.secured else ''}, serving with metadata "
+            f"{images}; {dict(self.history.counts)}; {self.faults.happened}"
         )
 
 

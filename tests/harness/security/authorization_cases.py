@@ -1,4 +1,4 @@
-"""Every API of brokers, called by users without ACLs, with exactly the ACLs it needs, and with one too few.
+"""Every API, called by users without ACLs, with exactly the ACLs that it needs, and with one too few.
 
 The expected outcomes are Apache Kafka's. `authorization/prepared.py` runs the variants against a broker.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from tests.harness.security.authorization import (
     administration,
+    controllers,
     groups,
     share_groups,
     tokens,
@@ -20,7 +21,8 @@ CASES: list[Case] = [
     *groups.CASES,
     *share_groups.CASES,
     *transactions.CASES,
-    *administration.CASES,
     *tokens.CASES,
+    *administration.CASES,
+    *controllers.CASES,
 ]
 VARIANTS: list[Variant] = variants(CASES)

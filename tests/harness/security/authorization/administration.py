@@ -57,6 +57,7 @@ from tests.harness.security.authorization.case import (
     TOPIC_DENIED,
     Case,
     Outcome,
+    World,
     cluster,
     group,
     topic,
@@ -84,6 +85,10 @@ def _alter_incrementally(
         resource_type=kind, resource_name=name, configs=configs
     )
     return incremental_alter_configs.IncrementalAlterConfigsRequest(resources=[resource], validate_only=True)
+
+
+def alter_loggers(world: World) -> incremental_alter_configs.IncrementalAlterConfigsRequest:
+    return _alter_incrementally(ConfigType.BROKER_LOGGER, str(world.node_id), "root", "INFO")
 
 
 def _elect() -> ElectLeadersRequest:
@@ -241,7 +246,7 @@ _ALTER_CONFIGS_CASES = [
     Case(
         "AlterConfigs of all brokers",
         2,
-        lambda world: _alter(ConfigType.BROKER, "", "log.cleaner.threads", "many"),
+        lambda world: _alter(ConfigType.BROKER, "", "log.cleaner.threads", "1"),
         CLUSTER_DENIED,
         (cluster("ALTER_CONFIGS"),),
         allowed=(40,),
@@ -280,7 +285,7 @@ _ALTER_CONFIGS_CASES = [
     Case(
         "IncrementalAlterConfigs of loggers",
         1,
-        lambda world: _alter_incrementally(ConfigType.BROKER_LOGGER, str(world.node_id), "root", "INFO"),
+        alter_loggers,
         CLUSTER_DENIED,
         (cluster("ALTER_CONFIGS"),),
     ),

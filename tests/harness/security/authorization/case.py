@@ -8,7 +8,7 @@ own, so that variants do not disturb each other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from moldau.base.ids import Uuid
@@ -127,6 +127,11 @@ class Case:
     near_miss: bool = True
     #: Whether the share group `sharers` must have an assignment.
     share_assignment: bool = False
+    #: Whether the request is sent to a controller listener.
+    controller: bool = False
+
+    def on_controller(self) -> Case:
+        return replace(self, controller=True)
 
 
 @dataclass(frozen=True)
@@ -139,7 +144,8 @@ class Variant:
 
     @property
     def id(self) -> str:
-        return f"{self.case.name} v{self.case.version}: {self.label}"
+        where = " on the controller" if self.case.controller else ""
+        return f"{self.case.name} v{self.case.version}{where}: {self.label}"
 
 
 def variants(cases: list[Case]) -> list[Variant]:

@@ -19,19 +19,26 @@ from tests.harness.nodes.authorized import ADMIN, authorized_nodes, password_of
 from tests.harness.security.authorization.case import CLOSED, Acl, Outcome, Variant, World
 from tests.harness.security.authorization.groups import GROUP, TRANSACTION, offset_commit
 from tests.harness.security.authorization.share_groups import heartbeat
+from tests.harness.security.authorization.tokens import create as create_token
 from tests.harness.waiting import eventually
 from tests.harness.wire.batches import batch
 from tests.harness.wire.requests import produce_request
 from tests.harness.wire.wire import Wire
 
+CLIENT_JAAS = "listener.name.plaintext.plain.sasl.jaas.config"
 _ACLS_PER_REQUEST = 200
 
 
 def settings(variants: Iterable[Variant]) -> dict[str, str]:
-    """Return the settings of a node that knows the user of every variant."""
+    """Return the settings of a node that knows the user of every variant, also on the controller listener."""
+    secured = authorized_nodes([variant.user for variant in variants])
     return {
-        **authorized_nodes([variant.user for variant in variants]),
-        "delegation.token.secret.key": "secret",
+        **secured,
+        "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+        "sasl.mechanism.controller.protocol": "PLAIN",
+        "listener.name.controller.plain.sasl.jaas.config": secured[CLIENT_JAAS],
+        "super.users": f"User:{ADMIN}",
+        "delegation.token.secret.key": "a secret of the tests",
         "offsets.topic.num.partitions": "1",
         "transaction.state.log.num.partitions": "1",
         "share.coordinator.state.topic.num.partitions": "1",
@@ -54,8 +61,10 @@ def log_in(bootstrap: str, user: str) -> Wire:
 
 
 class PreparedBroker:
-    def __init__(self, bootstrap: str, variants: Sequence[Variant]) -> None:
+    def __init__(self, bootstrap: str, controller: str, variants: Sequence[Variant]) -> None:
+        """`bootstrap` and `controller` are the addresses of both listeners."""
         self._bootstrap = bootstrap
+        self._controller = controller
         self._variants = variants
         self._topic_ids: dict[str, bytes] = {}
         self.has_share_assignment = True
@@ -68,7 +77,8 @@ class PreparedBroker:
     def outcome(self, variant: Variant) -> Outcome:
         """Send the request of a variant as its user; return what the user observes."""
         world = World(variant.user, self._topic_ids)
-        with log_in(self._bootstrap, variant.user) as wire:
+        address = self._controller if variant.case.controller else self._bootstrap
+        with log_in(address, variant.user) as wire:
             try:
                 response = wire.call(variant.case.request(world), variant.case.version)
             except ConnectionError:
@@ -131,6 +141,8 @@ class PreparedBroker:
             )
         known = InitProducerIdRequest(transactional_id="known", transaction_timeout_ms=60_000)
         eventually(lambda: self._call(known, 4).error_code == 0, what="the transactional id is known")
+        token = self._call(create_token(), 3)
+        assert token.error_code == 0, token
         eventually(self._consumers_assigned, what="the consumer group has an assignment")
         try:
             eventually(self._sharers_assigned, timeout=10, what="the share group has an assignment")

@@ -16,11 +16,15 @@ from moldau.client import AdminClient, Consumer, NewTopic, Producer, checked
 from moldau.client.batches.reader import OffsetRange, read_batches, visible_batches
 from moldau.client.batches.writer import BatchWriter
 from moldau.client.share.consumer import ShareConsumer
+from moldau.client.wire.cluster import Cluster
 from moldau.client.wire.settings import ClientSettings
 from moldau.network.failures import LoginFailed, TlsFailed
+from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from moldau.protocol.messages.metadata import MetadataRequest
 from moldau.protocol.records import Record, build_batch
+from moldau.protocol.schema import Message
 from moldau.security.tls.authority import Authority
-from tests.harness.security.every_listener import SecuredListeners, every_listener
+from tests.harness.security.every_listener import SESSION_MS, SecuredListeners, every_listener
 from tests.harness.security.secured_node import MECHANISMS, jaas
 
 WAYS = [
@@ -143,6 +147,37 @@ def test_sessions_are_renewed_before_they_end(node: SecuredListeners, created: s
             admin.list_topics()
             connections |= {id(each) for each in cluster._connections.values()}
     assert len(connections) == 1
+
+
+def test_requests_in_flight_survive_a_new_login(node: SecuredListeners, created: str) -> None:
+    """Long polls and short requests share a connection while it logs in again several times."""
+    settings = ClientSettings.from_properties(node.properties("SESSIONS", "PLAIN"))
+
+    async def run() -> None:
+        cluster = Cluster(settings)
+        connection = await cluster.any_connection()
+        topic_id = (await cluster.metadata([created])).topics[0].topic_id
+        fetch = FetchRequest(
+            max_wait_ms=100,
+            min_bytes=1,
+            topics=[FetchTopic(topic=created, topic_id=topic_id, partitions=[FetchPartition(partition=0)])],
+        )
+        deadline = asyncio.get_running_loop().time() + 3 * SESSION_MS / 1000
+
+        async def repeat(request: Message) -> int:
+            answered = 0
+            while asyncio.get_running_loop().time() < deadline:
+                await connection.call(request, timeout_ms=5000)
+                answered += 1
+            return answered
+
+        requests = [fetch, *(MetadataRequest(topics=[]) for _ in range(4))]
+        counts = await asyncio.gather(*map(repeat, requests))
+        assert min(counts) >= 5
+        assert not connection.closed
+        cluster.close()
+
+    asyncio.run(run())
 
 
 @pytest.mark.parametrize(

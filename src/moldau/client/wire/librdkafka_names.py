@@ -34,6 +34,8 @@ _LIBRDKAFKA_PEM = {
     "truststore": ("ssl.ca.location", "ssl.ca.pem"),
     "keystore": ("ssl.certificate.location", "ssl.certificate.pem"),
 }
+#: librdkafka's names of the options of a Kerberos key table.
+_LIBRDKAFKA_KEYTAB = {"sasl.kerberos.keytab": "keyTab", "sasl.kerberos.principal": "principal"}
 #: librdkafka's names with which OAUTHBEARER needs no JAAS entry.
 _LIBRDKAFKA_TOKENS = (
     "enable.sasl.oauthbearer.unsecure.jwt",
@@ -61,9 +63,19 @@ def _librdkafka_values(found: Mapping[str, str], given: Mapping[str, str]) -> di
     for store, names in _LIBRDKAFKA_PEM.items():
         if f"ssl.{store}.type" not in given and any(name in given for name in names):
             changes[f"ssl.{store}.type"] = "PEM"
-    if "sasl.jaas.config" not in found and any(name in given for name in _LIBRDKAFKA_TOKENS):
-        changes["sasl.jaas.config"] = _token_entry(given.get("sasl.oauthbearer.config", ""))
-    return changes
+    entry = _jaas_entry(given) if "sasl.jaas.config" not in found else None
+    return changes if entry is None else {**changes, "sasl.jaas.config": entry}
+
+
+def _jaas_entry(given: Mapping[str, str]) -> str | None:
+    """Return the JAAS entry for librdkafka's names of tokens and key tables."""
+    if any(name in given for name in _LIBRDKAFKA_TOKENS):
+        return _token_entry(given.get("sasl.oauthbearer.config", ""))
+    options = [f'{option}="{given[name]}"' for name, option in _LIBRDKAFKA_KEYTAB.items() if name in given]
+    if not options:
+        return None
+    module = "com.sun.security.auth.module.Krb5LoginModule"
+    return f"{module} required useKeyTab=true storeKey=true {' '.join(options)};"
 
 
 def _token_entry(config: str) -> str:

@@ -37,9 +37,14 @@ def test_pem_files_have_the_store_type_pem() -> None:
         ),
         ({"sasl.oauthbearer.method": "oidc"}, f"{TOKENS} required;"),
         ({"sasl.oauthbearer.method": "oidc", "sasl.jaas.config": "own"}, "own"),
+        (
+            {"sasl.kerberos.keytab": "/k", "sasl.kerberos.principal": "a@B"},
+            "com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true storeKey=true "
+            'keyTab="/k" principal="a@B";',
+        ),
     ],
 )
-def test_tokens_need_no_jaas_entry(given: dict[str, str], entry: str) -> None:
+def test_tokens_and_key_tables_need_no_jaas_entry(given: dict[str, str], entry: str) -> None:
     assert kafka_properties(given)["sasl.jaas.config"] == entry
 
 

@@ -7,8 +7,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import (
+    AdminClient,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
+)
 
 from tests.harness.nodes.properties_file import Operator
 from tests.harness.tools import Tools
@@ -98,6 +104,25 @@ def test_two_mechanisms_of_one_user_in_one_request_are_refused(node: Secured) ->
     assert refused.code == 1
     assert "A user credential cannot be altered twice in the same request" in refused.err
     assert "bob-secret" not in refused.err
+
+
+def test_librdkafka_creates_describes_and_deletes_users(node: Secured) -> None:
+    admin = AdminClient({"bootstrap.servers": f"localhost:{node.operator.port}"})
+    info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 10_000)
+    users = [UserScramCredentialUpsertion(user, info, b"carol-secret") for user in ("carol", "dave")]
+    for altered in admin.alter_user_scram_credentials(users).values():
+        altered.result(30)
+    assert logs_in(node, SHA_512, "dave", "carol-secret")
+    found = admin.describe_user_scram_credentials(["carol"])["carol"].result(30)
+    assert [(each.mechanism, each.iterations) for each in found.scram_credential_infos] == [
+        (ScramMechanism.SCRAM_SHA_512, 10_000)
+    ]
+    deletion = UserScramCredentialDeletion("carol", ScramMechanism.SCRAM_SHA_512)
+    admin.alter_user_scram_credentials([deletion])["carol"].result(30)
+    with pytest.raises(KafkaException) as refused:
+        admin.alter_user_scram_credentials([deletion])["carol"].result(30)
+    assert refused.value.args[0].code() == KafkaError.RESOURCE_NOT_FOUND
+    assert set(admin.describe_user_scram_credentials().result(30)) == {"alice", "dave"}
 
 
 def test_users_survive_a_restart(node: Secured) -> None:

@@ -29,7 +29,8 @@ def secured(libs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tu
     folder = tmp_path_factory.mktemp("users")
     file = folder / "alice.properties"
     file.write_text(LOGIN)
-    with Cluster(config=sasl_config(extra={"delegation.token.secret.key": "secret"})) as node:
+    config = sasl_config("PLAIN,SCRAM-SHA-256,SCRAM-SHA-512", extra={"delegation.token.secret.key": "secret"})
+    with Cluster(config=config) as node:
         yield Tools(node, libs, folder), str(file)
 
 
@@ -68,6 +69,22 @@ def test_tokens_are_created_renewed_and_expired_as_by_java(secured: tuple[Tools,
         same(tools.run(TOOL, *login, "--expire", "--expiry-time-period", "60000", "--hmac", hmac))
     same(tools.run(TOOL, *login, "--describe", "--owner-principal", "User:alice"))
     same(tools.run(TOOL, *login, "--describe", "--owner-principal", "User:x", "--owner-principal", "User:y"))
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_java_logs_in_with_a_token(secured: tuple[Tools, str], tmp_path: Path, mechanism: str) -> None:
+    tools, file = secured
+    created = tools.run(TOOL, "--command-config", file, "--create", "--max-life-time-period", "-1")
+    token_id, hmac = created.java.lines[-1].split()[:2]
+    login = tmp_path / "token.properties"
+    login.write_text(
+        f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism={mechanism}\n"
+        "sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required "
+        f'username="{token_id}" password="{hmac}" tokenauth="true";\n'
+    )
+    tools.same("kafka-topics", "--list", "--command-config", str(login))
+    refused = tools.run(TOOL, "--command-config", str(login), "--create", "--max-life-time-period", "-1")
+    assert all("requests are not allowed on PLAINTEXT" in run.out + run.err for run in refused)
 
 
 @pytest.mark.parametrize(

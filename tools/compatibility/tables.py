@@ -272,6 +272,53 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
             "The request is invalid in both cases.",
         ),
     ),
+    "Logins": (
+        Difference(
+            "An unknown user of SCRAM receives a challenge like a known one, and the login fails with the "
+            "last message. Apache Kafka refuses the first message.",
+            "Otherwise any client can find out which users exist.",
+        ),
+        Difference(
+            "Connections on SASL listeners whose clients have not logged in are limited to 2,000 of a node, "
+            "60 s, and 128 MiB of buffers together; the oldest or largest are closed. Apache Kafka keeps "
+            "them for `connections.max.idle.ms`.",
+            "Clients that are not known must not use up the sockets and the memory of a node.",
+        ),
+        Difference(
+            "The connection of a failed login is closed 50 ms after the response.",
+            "kafka-python ignores a response that arrives together with the end of the connection.",
+        ),
+        Difference(
+            "OAUTHBEARER: `sasl.oauthbearer.jwks.endpoint.url` selects signed tokens also without "
+            "`sasl.server.callback.handler.class`. Apache Kafka accepts unsecured tokens then.",
+            "A listener with an identity provider must not accept tokens that anyone can make.",
+        ),
+        Difference(
+            "OAUTHBEARER: the keys of the JWKS endpoint are fetched with the first login, not at the start, "
+            "and a token with an unknown key id waits for the early refresh. A file of keys is read again as "
+            "well.",
+            "A node starts while the identity provider is down, and the first token after a rotation of "
+            "keys is accepted.",
+        ),
+        Difference(
+            "OAUTHBEARER: after a refused token, the only message accepted is the client's "
+            "acknowledgement. Apache Kafka takes another token.",
+            "RFC 7628 allows nothing else.",
+        ),
+        Difference(
+            "Kafka's own classes are accepted in `sasl.server.callback.handler.class`, "
+            "`sasl.login.callback.handler.class` and `sasl.oauthbearer.jwt.*.class`; other Java classes, "
+            "`sasl.login.class` and JwtBearerJwtRetriever are refused.",
+            "Moldau does not run Java classes.",
+        ),
+        Difference(
+            "GSSAPI: the Kerberos library of the system gets and renews tickets; "
+            "`sasl.kerberos.kinit.cmd`, `sasl.kerberos.min.time.before.relogin` and "
+            "`sasl.kerberos.ticket.renew.*` have no effect. Clients of Kafka 0.9, which send a token without "
+            "a handshake, are not served.",
+            "The library does it without a thread of its own; Kafka 4 serves no other API to such clients.",
+        ),
+    ),
     "Users and tokens": (
         Difference(
             "AlterUserScramCredentials and CreateDelegationToken are answered once the broker has the user "

@@ -14,7 +14,7 @@ from moldau.base.clock import SystemClock
 from moldau.base.ids import Randomness
 from moldau.config.definition import ConfigError
 from moldau.security.jaas import LoginModule, client_modules, option, server_modules
-from moldau.security.sasl.mechanism import MECHANISMS, SaslClient
+from moldau.security.sasl.mechanism import MECHANISMS, OAUTHBEARER, SaslClient
 from moldau.security.sasl.plain import LOGIN_MODULE as PLAIN_MODULE
 from moldau.security.sasl.plain import PlainClient
 from moldau.security.sasl.scram import LOGIN_MODULE as SCRAM_MODULE
@@ -43,6 +43,7 @@ def sasl_client(
         raise ConfigError(
             f"sasl.mechanism={mechanism} is not supported; supported are {', '.join(MECHANISMS)}"
         )
+    _refuse_java_classes(mechanism, get)
     source = randomness or random.SystemRandom()
     modules = _modules(get, listener, environment)
     match mechanism:
@@ -57,6 +58,16 @@ def sasl_client(
             return _oauth(get, modules, system_properties(environment), source)
         case _:
             return _kerberos(get, modules, system_properties(environment))
+
+
+def _refuse_java_classes(mechanism: str, get: GetProperty) -> None:
+    """Refuse classes that supply credentials; those of Kafka for OAUTHBEARER are implemented."""
+    names = ["sasl.login.class", "sasl.client.callback.handler.class"]
+    if mechanism != OAUTHBEARER:
+        names.append("sasl.login.callback.handler.class")
+    for name in names:
+        if handler := get(name):
+            raise ConfigError(f"{name}={handler} is not supported for {mechanism}, it is a Java class")
 
 
 def _modules(
@@ -82,7 +93,7 @@ def _oauth(
     from moldau.security.sasl.oauthbearer.exchange import OAuthClient
     from moldau.security.sasl.oauthbearer.settings import LOGIN_MODULE, source_of
 
-    options = _own("OAUTHBEARER", modules, LOGIN_MODULE).options
+    options = _own(OAUTHBEARER, modules, LOGIN_MODULE).options
     tokens = source_of(get, options, properties, SystemClock(), randomness)
     return lambda host: OAuthClient(tokens)
 

@@ -32,6 +32,13 @@ if TYPE_CHECKING:
 #: Mechanisms that ask an identity provider or read a key table during a login.
 _WAITING_MECHANISMS = frozenset({OAUTHBEARER, GSSAPI})
 _LOGIN_THREADS = 4
+#: Configs that have an effect only with the prefix of a listener and a mechanism.
+_OF_A_MECHANISM = (
+    "sasl.jaas.config",
+    "sasl.login.callback.handler.class",
+    "sasl.login.class",
+    "sasl.server.callback.handler.class",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +116,13 @@ class Authenticators:
 def sasl_config(config: BrokerConfig, listener: str, mechanism: str | None, name: str) -> str | None:
     """Return the text of a config for a mechanism of a listener.
 
-    A JAAS config without listener and mechanism is ignored, as in Kafka: it would apply to all mechanisms.
+    A JAAS entry or a class without listener and mechanism is ignored, as in Kafka: it would apply to all
+    mechanisms.
     """
     prefix = f"listener.name.{listener.lower()}."
     if mechanism is not None:
         own = config.texts.get(f"{prefix}{mechanism.lower()}.{name}")
-        if own is not None or name == "sasl.jaas.config":
+        if own is not None or name in _OF_A_MECHANISM:
             return own
     text = config.texts.get(f"{prefix}{name}", config.texts.get(name))
     if text is not None:

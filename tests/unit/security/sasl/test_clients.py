@@ -54,6 +54,9 @@ def test_credentials_come_from_the_jaas_file(tmp_path: Path, section: str, liste
         ("PLAIN", {"sasl.jaas.config": OAUTH}, "needs the login module"),
         ("GSSAPI", {"sasl.jaas.config": PLAIN}, "needs the login module .*Krb5LoginModule"),
         ("PLAIN", {"sasl.username": "u"}, "the password is not set"),
+        ("PLAIN", {"sasl.login.class": "com.example.Login"}, "it is a Java class"),
+        ("PLAIN", {"sasl.login.callback.handler.class": "com.example.Login"}, "it is a Java class"),
+        ("OAUTHBEARER", {"sasl.client.callback.handler.class": "com.example.Login"}, "it is a Java class"),
         ("PLAIN", {"sasl.jaas.config": PLAIN.replace("username", "user")}, "the username is not set"),
     ],
 )

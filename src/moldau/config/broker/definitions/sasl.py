@@ -50,7 +50,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "sasl.server.callback.handler.class",
         CLASS,
         None,
-        "A Java class that checks credentials, for one listener and mechanism.",
+        "The class that checks credentials, for one listener and mechanism: one of Kafka's for OAUTHBEARER.",
     ),
     ConfigKey(
         "sasl.server.max.receive.size",
@@ -69,7 +69,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "sasl.login.callback.handler.class",
         CLASS,
         None,
-        "A Java class that supplies credentials for logging in.",
+        "The class that supplies credentials for logging in: one of Kafka's for OAUTHBEARER.",
     ),
     ConfigKey(
         "sasl.login.connect.timeout.ms",

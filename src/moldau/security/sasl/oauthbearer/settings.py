@@ -7,7 +7,7 @@ of older releases, select ours.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from moldau.base.clock import Clock
 from moldau.base.ids import Randomness
@@ -15,6 +15,9 @@ from moldau.config.definition import ConfigError
 from moldau.security.sasl.oauthbearer.token import TokenSource, TokenValidator
 from moldau.security.sasl.oauthbearer.unsecured import UnsecuredSource, UnsecuredValidator, extensions_of
 from moldau.security.sasl.oauthbearer.urls import DEFAULT_TIMEOUT_SECONDS, Endpoint
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
 
 LOGIN_MODULE: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 
@@ -156,7 +159,18 @@ def _endpoint(get: Get, name: str, options: Mapping[str, str], properties: Mappi
         _integer(get, f"sasl.login.{step}.timeout.ms", int(DEFAULT_TIMEOUT_SECONDS * 1000))
         for step in ("connect", "read")
     ]
-    return Endpoint.of(name, url, properties, timeout_seconds=max(timeouts) / 1000)
+    tls = _trust(options) if url.lower().startswith("https:") else None
+    return Endpoint.of(name, url, properties, timeout_seconds=max(timeouts) / 1000, tls=tls)
+
+
+def _trust(options: Mapping[str, str]) -> SSLContext | None:
+    """Return the trust in the identity provider from the `ssl.*` options of the JAAS entry; None: default."""
+    if not any(name.startswith("ssl.") for name in options):
+        return None
+    from moldau.security.tls.context import client_context
+    from moldau.security.tls.settings import TlsSettings
+
+    return client_context(TlsSettings.of(options.get))
 
 
 def _check_class(config: str, name: str | None, known: tuple[str, ...]) -> None:

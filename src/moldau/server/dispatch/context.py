@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from moldau.base.errors import KafkaError
+from moldau.controller.errors import default_error
 from moldau.network.connection import Connection
 from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.apis import Api
@@ -94,7 +94,7 @@ class RequestContext(NamedTuple):
     def require(self, permission: Permission, name: str = CLUSTER_NAME) -> None:
         """Refuse the whole request if the client does not have the permission."""
         if not self.allows(permission, name):
-            raise KafkaError(DENIED[permission.resource_type])
+            raise default_error(DENIED[permission.resource_type])
 
     def unauthorized(
         self, permission: Permission, names: Iterable[str], *, log_denied: bool = True

@@ -18,6 +18,7 @@ from typing import Protocol, TypeVar
 from moldau.base.errors import KafkaError
 from moldau.controller.configs.alter import alter_configs
 from moldau.controller.configs.checks import check_node_name
+from moldau.controller.errors import default_error
 from moldau.metadata.image import ResourceType
 from moldau.protocol.messages.alter_configs import (
     AlterConfigsRequest,
@@ -144,5 +145,5 @@ def split_by_permission(
         if permission is None or not once or context.allows(permission, name):
             accepted.append(resource)
         else:
-            refused.append((resource, KafkaError(DENIED[permission.resource_type])))
+            refused.append((resource, default_error(DENIED[permission.resource_type])))
     return accepted, refused

@@ -6,6 +6,7 @@ Requires READ on TOPIC for each topic; the partitions of a topic without it get 
 from __future__ import annotations
 
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.controller.errors import default_error
 from moldau.controller.topics.lifecycle import topic_name_problem
 from moldau.protocol.messages.describe_producers import (
     DescribeProducersRequest,
@@ -45,7 +46,7 @@ def _partition(
         context.require(READ_TOPIC, topic)
         log = replicas.by_name(topic, index).leader_log()
     except KafkaError as error:
-        message = error.message or f"{topic}-{index}: {error.code.name}"
+        message = error.message or default_error(error.code).message
         return PartitionResponse(partition_index=index, error_code=error.code, error_message=message)
     producers = [
         ProducerState(

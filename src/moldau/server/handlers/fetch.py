@@ -85,7 +85,13 @@ _FETCH_FROM_FOLLOWERS_SINCE = 11
 _TOPIC_IDS_SINCE = 13
 _CURRENT_LEADER_SINCE = 16
 _NOT_LEADER = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
-_UNKNOWN = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
+_UNKNOWN = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    }
+)
 #: The largest response, whatever the client allows, and the largest while more than `MAX_UNSENT` bytes of
 #: responses wait for clients that do not read them. The first batch is always returned.
 MAX_RESPONSE = 16 * 1024 * 1024

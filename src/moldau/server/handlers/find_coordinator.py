@@ -23,6 +23,7 @@ from collections.abc import Set as AbstractSet
 from moldau.base.errors import ErrorCode
 from moldau.base.ids import CONSUMER_OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from moldau.base.java_hash import partition_for_name
+from moldau.controller.errors import default_error
 from moldau.metadata.image import MetadataImage
 from moldau.protocol.messages.find_coordinator import (
     Coordinator,
@@ -106,7 +107,7 @@ def _respond(
 ) -> FindCoordinatorResponse:
     def find(key: str) -> Coordinator:
         if key in denied:
-            return _none(key, _DENIED[request.key_type])
+            return _refused(request.key_type, key)
         return _find(image, context, topic, key)
 
     if context.api_version >= _BATCHED_SINCE:
@@ -114,7 +115,7 @@ def _respond(
     found = find(request.key)
     return FindCoordinatorResponse(
         error_code=found.error_code,
-        error_message=found.error_message or ErrorCode(found.error_code).name,
+        error_message=found.error_message or str(default_error(ErrorCode(found.error_code))),
         node_id=found.node_id,
         host=found.host,
         port=found.port,
@@ -149,6 +150,12 @@ def _leader(image: MetadataImage, topic: str, key: str) -> int:
     if found is None:
         return -1
     return found.partitions[partition_for_name(key, len(found.partitions))].leader
+
+
+def _refused(key_type: int, key: str) -> Coordinator:
+    """Return the error of a key; only the permission of share partitions concerns the whole request."""
+    error = default_error(_DENIED[key_type])
+    return _none(key, error.code, str(error) if key_type == SHARE else "")
 
 
 def _none(key: str, code: ErrorCode, message: str = "") -> Coordinator:

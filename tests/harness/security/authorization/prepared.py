@@ -66,7 +66,7 @@ class PreparedBroker:
         self._bootstrap = bootstrap
         self._controller = controller
         self._variants = variants
-        self._topic_ids: dict[str, bytes] = {}
+        self.topic_ids: dict[str, bytes] = {}
         self.has_share_assignment = True
         with log_in(bootstrap, ADMIN) as admin:
             self._admin = admin
@@ -76,14 +76,18 @@ class PreparedBroker:
 
     def outcome(self, variant: Variant) -> Outcome:
         """Send the request of a variant as its user; return what the user observes."""
-        world = World(variant.user, self._topic_ids)
+        response = self.response(variant)
+        return CLOSED if response is None else variant.case.observe(response)
+
+    def response(self, variant: Variant) -> Any:
+        """Return the response to the request of a variant; None if the broker closes the connection."""
+        world = World(variant.user, self.topic_ids)
         address = self._controller if variant.case.controller else self._bootstrap
         with log_in(address, variant.user) as wire:
             try:
-                response = wire.call(variant.case.request(world), variant.case.version)
+                return wire.call(variant.case.request(world), variant.case.version)
             except ConnectionError:
-                return CLOSED
-        return variant.case.observe(response)
+                return None
 
     # Preparation.
 
@@ -95,7 +99,7 @@ class PreparedBroker:
         eventually(
             lambda: set(names) <= {each.name for each in self._topics()}, what="the topics are visible"
         )
-        self._topic_ids.update({each.name: each.topic_id for each in self._topics()})
+        self.topic_ids.update({each.name: each.topic_id for each in self._topics()})
         eventually(lambda: self._produced() == 0, what="orders accepts records")
 
     def _topics(self) -> Any:

@@ -6,6 +6,7 @@ not created again, and whether an operation has a meaning for a resource type is
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from moldau.base.errors import ErrorCode, KafkaError
@@ -167,26 +168,35 @@ def _matching_acl(binding: AclBinding) -> DeleteAclsMatchingAcl:
 def describe_acls(image: MetadataImage, request: DescribeAclsRequest) -> DescribeAclsResponse:
     """Return the ACLs that the filter selects, by resource pattern; a filter with an unknown code, none."""
     wanted = filter_of(request)
-    resources: dict[tuple[ResourceType, str, PatternType], dict[AclBinding, AclDescription]] = {}
-    for record in image.acls.values():
-        binding = binding_of_record(record)
-        if wanted.matches(binding):
-            pattern = binding.resource_type, binding.resource_name, binding.pattern_type
-            resources.setdefault(pattern, {})[binding] = _description(binding)
-    return DescribeAclsResponse(
-        resources=[
-            DescribeAclsResource(
-                resource_type=kind, resource_name=name, pattern_type=pattern_type, acls=list(acls.values())
+    everything = wanted == AclBindingFilter()
+    resources: dict[tuple[int, str, int], dict[tuple[str, str, int, int], None]] = {}
+    for record in _named(image, wanted):
+        if everything or wanted.matches(binding_of_record(record)):
+            pattern = record.resource_type, record.resource_name, record.pattern_type
+            entry = record.principal, record.host, record.operation, record.permission_type
+            resources.setdefault(pattern, {})[entry] = None
+    return DescribeAclsResponse(resources=[_resource(*each, acls) for each, acls in resources.items()])
+
+
+def _resource(
+    resource_type: int, name: str, pattern_type: int, acls: Iterable[tuple[str, str, int, int]]
+) -> DescribeAclsResource:
+    return DescribeAclsResource(
+        resource_type=resource_type,
+        resource_name=name,
+        pattern_type=pattern_type,
+        acls=[
+            AclDescription(
+                principal=principal, host=host, operation=operation, permission_type=permission_type
             )
-            for (kind, name, pattern_type), acls in resources.items()
+            for principal, host, operation, permission_type in acls
         ],
     )
 
 
-def _description(binding: AclBinding) -> AclDescription:
-    return AclDescription(
-        principal=binding.principal,
-        host=binding.host,
-        operation=binding.operation,
-        permission_type=binding.permission_type,
-    )
+def _named(image: MetadataImage, wanted: AclBindingFilter) -> Iterable[AccessControlEntryRecord]:
+    """Return the ACLs that a filter may select, without reading all of each: most filters name a resource."""
+    name = wanted.resource_name
+    if name is None or wanted.pattern_type == PatternType.MATCH:
+        return image.acls.values()
+    return (record for record in image.acls.values() if record.resource_name == name)

@@ -8,7 +8,7 @@ that this release does not know become UNKNOWN.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, cast
 
 from moldau.security.acl.enums import AclOperation, PatternType, PermissionType, ResourceType
 
@@ -25,7 +25,9 @@ E = TypeVar("E", bound=IntEnum)
 
 def known_code(kind: type[E], code: int) -> E:
     """Return the member of an ACL enum with this code, UNKNOWN for a code of a later release."""
-    return kind(code) if code in kind._value2member_map_ else kind(0)
+    # Faster than `kind(code)`: thousands of ACLs are read at once.
+    member = kind._value2member_map_.get(code)
+    return kind(0) if member is None else cast(E, member)
 
 
 class AclBinding(NamedTuple):

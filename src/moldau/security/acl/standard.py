@@ -37,7 +37,7 @@ from moldau.security.acl.bindings import binding_of_record
 from moldau.security.acl.dominance import allows_some
 from moldau.security.acl.enums import AclOperation, ResourceType
 from moldau.security.acl.index import ALLOWING_BITS, DENYING_BITS, AclIndex, client_keys
-from moldau.security.acl.permissions import Permission
+from moldau.security.acl.permissions import CLUSTER_ACTION, Permission
 from moldau.security.principal import KafkaPrincipal, parse_principal
 
 #: The limit on cached decisions.
@@ -63,6 +63,7 @@ class StandardAuthorizer:
         self._index = AclIndex()
         #: The ACLs in the index; None before they are loaded.
         self._acls: Mapping[Uuid, AccessControlEntryRecord] | None = None
+        self._warned = False
         self._decisions: dict[tuple[KafkaPrincipal, str, Permission, str], bool] = {}
         self._type_decisions: dict[tuple[KafkaPrincipal, str, AclOperation, ResourceType], bool] = {}
 
@@ -114,10 +115,10 @@ class StandardAuthorizer:
     ) -> bool:
         if self._cached(principal, host, permission, name):
             if log_allowed and audit.isEnabledFor(logging.DEBUG):
-                self._log(logging.DEBUG, principal, host, permission, name, api_key)
+                self._audit(logging.DEBUG, principal, host, permission, name, api_key)
             return True
         if log_denied and audit.isEnabledFor(logging.INFO):
-            self._log(logging.INFO, principal, host, permission, name, api_key)
+            self._audit(logging.INFO, principal, host, permission, name, api_key)
         return False
 
     def authorize_by_resource_type(
@@ -132,7 +133,7 @@ class StandardAuthorizer:
         permission = Permission(operation, resource_type)
         if self._cached(principal, host, permission, _ANY_RESOURCE):
             if audit.isEnabledFor(logging.DEBUG):
-                self._log(logging.DEBUG, principal, host, permission, _ANY_RESOURCE, api_key, references=0)
+                self._audit(logging.DEBUG, principal, host, permission, _ANY_RESOURCE, api_key, references=0)
             return True
         key = (principal, host, operation, resource_type)
         allowed = self._type_decisions.get(key)
@@ -158,6 +159,7 @@ class StandardAuthorizer:
         if principal in self._super_users:
             return True
         if self._acls is None:
+            self._warn_not_loaded(principal, permission)
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The authorizer has not loaded the ACLs yet.")
         operation, resource_type = permission
         patterns = self._index.matching(resource_type, name)
@@ -177,9 +179,19 @@ class StandardAuthorizer:
                         allowed = True
         return allowed
 
+    def _warn_not_loaded(self, principal: str, permission: Permission) -> None:
+        """Warn once of a node that is not a super user: its controllers would never elect a leader."""
+        if permission == CLUSTER_ACTION and not self._warned:
+            self._warned = True
+            _log.warning(
+                "%s requires CLUSTER_ACTION before the ACLs are loaded, which only super users have: if this "
+                "is the principal of a node, add it to super.users.",
+                principal,
+            )
+
     # Audit log.
 
-    def _log(
+    def _audit(
         self,
         level: int,
         principal: KafkaPrincipal,

@@ -57,6 +57,17 @@ def test_until_acls_are_loaded_only_super_users_are_served() -> None:
     assert loading.authorize(ALICE, HOST, READ_TOPIC, "foo")
 
 
+def test_a_node_that_is_no_super_user_is_named_while_acls_are_not_loaded(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    loading = StandardAuthorizer({"User:root"})
+    for permission in (READ_TOPIC, CLUSTER_ACTION, CLUSTER_ACTION):
+        with pytest.raises(KafkaError):
+            loading.authorize(ALICE, HOST, permission, CLUSTER_NAME)
+    assert len(caplog.messages) == 1
+    assert "User:alice requires CLUSTER_ACTION" in caplog.text
+
+
 @pytest.mark.parametrize("pattern", ["foo", "f*", "foo*", "*"])
 def test_each_kind_of_pattern_allows_and_denies(pattern: str) -> None:
     allowed = authorizer_with(f"ALLOW User:alice READ TOPIC {pattern}")

@@ -12,6 +12,14 @@ from aiokafka import AIOKafkaProducer
 from kafka import KafkaConsumer, KafkaProducer
 
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.ids import TopicPartition
+from moldau.cli.moldau.doctor.diagnosis import diagnose
+from moldau.cli.moldau.doctor.findings import Level
+from moldau.cli.moldau.doctor.permissions import Checked
+from moldau.client import AdminClient, NewTopic, checked
+from moldau.client.batches.reader import OffsetRange, read_batches
+from moldau.client.batches.writer import BatchWriter
+from moldau.client.wire.settings import ClientSettings
 from moldau.config.definition import ConfigError
 from moldau.local.launcher import Launcher
 from moldau.network.client import NodeConnection
@@ -20,10 +28,13 @@ from moldau.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from moldau.protocol.messages.metadata import MetadataRequest
 from moldau.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from moldau.protocol.messages.sasl_handshake import SaslHandshakeRequest
+from moldau.protocol.records import Record, build_batch
 from moldau.security.sasl.clients import sasl_client
 from moldau.testing import Cluster, ClusterNode
 from tests.harness.nodes.operator import OperatorNode
+from tests.harness.security.every_listener import write_properties
 from tests.harness.security.kdc import REALM, Kdc, require_kerberos
+from tests.harness.tools import run_tool
 from tests.harness.waiting import eventually
 from tests.harness.wire.wire import Wire
 
@@ -134,6 +145,41 @@ def test_our_client_logs_in_with_a_key_table(node: OperatorNode, kdc: Kdc) -> No
 def test_our_client_logs_in_with_a_ticket_cache(node: OperatorNode, kdc: Kdc) -> None:
     kdc.kinit("alice", kdc.add("alice"))
     assert metadata(node, "useTicketCache=true").brokers
+
+
+@pytest.mark.parametrize("names", ["Kafka's", "librdkafka's"])
+def test_clients_tools_and_doctor_log_in_by_properties(
+    node: OperatorNode, kdc: Kdc, topic: str, tmp_path: Path, names: str
+) -> None:
+    keytab, principal = kdc.add("alice"), f"alice@{REALM}"
+    login = {
+        "Kafka's": {
+            "sasl.jaas.config": f'{KRB5} required useKeyTab=true keyTab="{keytab}" principal="{principal}";'
+        },
+        "librdkafka's": {"sasl.kerberos.keytab": str(keytab), "sasl.kerberos.principal": principal},
+    }[names]
+    properties = {
+        "bootstrap.servers": node.bootstrap_servers,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.kerberos.service.name": "kafka",
+        **login,
+    }
+    with AdminClient(properties) as admin:
+        checked(admin.create_topics([NewTopic(topic, partitions=1)]))
+    writer = BatchWriter(ClientSettings.from_properties(properties))
+    writer.write([(TopicPartition(topic, 0), bytearray(build_batch([Record(0, 0, None, b"value")])))])
+    writer.flush()
+    writer.close()
+    wanted = OffsetRange(TopicPartition(topic, 0), start=0, end=1)
+    assert len(list(read_batches(ClientSettings.from_properties(properties), wanted))) == 1
+    found = diagnose(node.bootstrap_servers, properties=properties, checked=[Checked.topic(topic)])
+    assert {finding.level for finding in found} == {Level.GOOD}
+    assert "User:alice may write to" in "".join(finding.what for finding in found)
+    file = write_properties(tmp_path / "client.properties", properties)
+    listed = run_tool(
+        "kafka-topics", "--bootstrap-server", node.bootstrap_servers, "--command-config", file, "--list"
+    )
+    assert topic in listed.lines
 
 
 def test_nodes_log_in_to_each_other(kdc: Kdc, monkeypatch: pytest.MonkeyPatch) -> None:

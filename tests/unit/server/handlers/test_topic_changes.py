@@ -1,4 +1,4 @@
-"""CreateTopics, DeleteTopics, CreatePartitions and AlterConfigs: what the controller decides, and what is hidden."""
+"""CreateTopics, DeleteTopics, CreatePartitions and AlterConfigs: what is decided, refused and hidden."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ of it, so nothing is copied on the way in. Invariants:
 
 - a view is valid until the next call of `writable()`, unless `keep()` was called: then the buffer belongs
   to the holders of its views and a new buffer replaces it;
+- there is no buffer before the first bytes arrive: a silent connection costs little;
 - the buffer grows only for a frame that needs it and only up to the largest frame allowed.
 """
 
@@ -18,6 +19,7 @@ _LARGE_SIZE = 256 * 1024
 #: Larger buffers are released after the frame that needed them.
 _KEEP_SIZE = 1024 * 1024
 _MINIMUM_FREE = 4 * 1024
+_EMPTY = memoryview(b"")
 
 
 class FrameTooLarge(ValueError):
@@ -29,7 +31,7 @@ class FrameBuffer:
 
     def __init__(self, max_frame: int) -> None:
         self.max_frame = max_frame
-        self._view = memoryview(bytearray(_INITIAL_SIZE))
+        self._view = _EMPTY
         self._start = 0
         self._end = 0
 
@@ -45,7 +47,7 @@ class FrameBuffer:
     @property
     def full(self) -> bool:
         """Whether reading must pause until frames are taken."""
-        return self._start == 0 and self._end == len(self._view)
+        return self._start == 0 and 0 < self._end == len(self._view)
 
     def writable(self) -> memoryview:
         """Return the memory for the next bytes; never empty unless `full`."""
@@ -77,7 +79,9 @@ class FrameBuffer:
 
     def _make_room(self) -> None:
         needed = self._needed()
-        if needed > len(self._view):
+        if not self._view:
+            self._move_to(_INITIAL_SIZE)
+        elif needed > len(self._view):
             self._move_to(needed)
         elif self._start == self._end and len(self._view) > _KEEP_SIZE:
             self._move_to(_INITIAL_SIZE)

@@ -20,6 +20,8 @@ logger = logging.getLogger(__name__)
 MAX_IN_PROGRESS = 500
 _SLICE_SECONDS = 0.004
 _LOG_INTERVAL_SECONDS = 1.0
+#: OpenSSL has a fixed number of reasons; no more than this are remembered.
+_MAX_REASONS = 64
 
 
 class Handshake(Protocol):
@@ -37,8 +39,8 @@ class Handshakes:
         self._in_progress: dict[Handshake, None] = {}
         self._steps: deque[Callable[[], None]] = deque()
         self._scheduled = False
-        self._logged_at = float("-inf")
-        self._not_logged = 0
+        #: For each reason when it was logged, and how many failures were not logged since.
+        self._logged: dict[str, tuple[float, int]] = {}
 
     @property
     def in_progress(self) -> int:
@@ -58,13 +60,16 @@ class Handshakes:
         self._schedule(loop)
 
     def log_failure(self, peer: str, reason: str) -> None:
-        """Log a failed handshake, at most once a second."""
+        """Log a failed handshake, each reason at most once a second."""
         now = time.monotonic()
-        if now - self._logged_at < _LOG_INTERVAL_SECONDS:
-            self._not_logged += 1
+        logged_at, not_logged = self._logged.get(reason, (float("-inf"), 0))
+        if now - logged_at < _LOG_INTERVAL_SECONDS:
+            self._logged[reason] = (logged_at, not_logged + 1)
             return
-        more = f" ({self._not_logged} more failures since the last such line)" if self._not_logged else ""
-        self._logged_at, self._not_logged = now, 0
+        if len(self._logged) >= _MAX_REASONS:
+            self._logged.clear()
+        self._logged[reason] = (now, 0)
+        more = f" ({not_logged} more for this reason since the last such line)" if not_logged else ""
         logger.info("TLS handshake with %s failed: %s%s", peer, reason, more)
 
     def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -71,9 +71,13 @@ async def _failure() -> None:
     await asyncio.wait_for(done.wait(), 5)
 
 
-def test_failures_are_logged_once_a_second(caplog: pytest.LogCaptureFixture) -> None:
+def test_each_reason_is_logged_once_a_second(caplog: pytest.LogCaptureFixture) -> None:
     handshakes = Handshakes()
     with caplog.at_level(logging.INFO):
-        for number in range(1000):
-            handshakes.log_failure("10.0.0.1", f"reason {number}")
-    assert caplog.messages == ["TLS handshake with 10.0.0.1 failed: reason 0"]
+        for _ in range(1000):
+            handshakes.log_failure("10.0.0.1", "one")
+            handshakes.log_failure("10.0.0.2", "two")
+    assert caplog.messages == [
+        "TLS handshake with 10.0.0.1 failed: one",
+        "TLS handshake with 10.0.0.2 failed: two",
+    ]

@@ -263,11 +263,6 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
             "The other ACLs of the request are created or deleted.",
         ),
         Difference(
-            "The response to CreateAcls and DeleteAcls waits, up to a second, until the broker that sends "
-            "it enforces the change.",
-            "A client may use a permission immediately.",
-        ),
-        Difference(
             "ElectLeaders with an unknown election type is rejected even without partitions.",
             "The request is invalid in both cases.",
         ),
@@ -317,6 +312,28 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
             "`sasl.kerberos.ticket.renew.*` have no effect. Clients of Kafka 0.9, which send a token without "
             "a handshake, are not served.",
             "The library does it without a thread of its own; Kafka 4 serves no other API to such clients.",
+        ),
+    ),
+    "Authorization": (
+        Difference(
+            "The response to CreateAcls and DeleteAcls waits, up to a second, until the broker that sends "
+            "it enforces the change.",
+            "A client may use a permission immediately.",
+        ),
+        Difference(
+            "The audit log (`kafka.authorizer.logger`) always has `resourceRefCount = 1` for a resource that "
+            "a request names. Apache Kafka counts the partitions in Produce and Fetch.",
+            "The count would cost more than the decision.",
+        ),
+        Difference(
+            "Decisions about resources that a request does not name are not logged; Apache Kafka logs them "
+            "at TRACE.",
+            "Python's loggers have no such level.",
+        ),
+        Difference(
+            "Controller listeners open before the ACLs are loaded, all others after that, whatever "
+            "`early.start.listeners` contains.",
+            "A broker without metadata could serve no request.",
         ),
     ),
     "Users and tokens": (

@@ -17,7 +17,6 @@ from moldau.security.sasl.oauthbearer.token import (
     Claims,
     InvalidToken,
     read_object,
-    scope_claim,
     sections,
     text_claim,
     time_claim,
@@ -79,7 +78,7 @@ class SignedValidator:
         if demands.issuer is not None and claims.get("iss") != demands.issuer:
             raise InvalidToken("the issuer of the token is not sasl.oauthbearer.expected.issuer")
         self._check_audience(claims)
-        scope_claim(claims, demands.scope_claim)
+        _check_scopes(claims, demands.scope_claim)
         return BearerToken(text, text_claim(claims, demands.subject_claim), expires_at_ms, issued_at_ms)
 
     def _check_times(self, claims: Claims, expires_at_ms: int, issued_at_ms: int | None) -> None:
@@ -101,3 +100,14 @@ class SignedValidator:
         named = [audience] if isinstance(audience, str) else audience
         if not isinstance(named, list) or not expected.intersection(a for a in named if isinstance(a, str)):
             raise InvalidToken("the audience of the token is not in sasl.oauthbearer.expected.audience")
+
+
+def _check_scopes(claims: Claims, name: str) -> None:
+    """Refuse blank and repeated scopes; a claim that is neither text nor a list is ignored, as in Kafka."""
+    value = claims.get(name)
+    scopes = [value] if isinstance(value, str) else value
+    if not isinstance(scopes, list):
+        return
+    texts = [scope.strip() for scope in scopes if isinstance(scope, str)]
+    if len(texts) != len(scopes) or not all(texts) or len(set(texts)) != len(texts):
+        raise InvalidToken(f"claim '{name}' has blank or repeated scopes")

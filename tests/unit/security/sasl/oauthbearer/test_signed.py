@@ -68,7 +68,10 @@ def test_a_token_without_key_id_is_checked_with_the_suitable_keys(provider: Iden
         ({"aud": "web"}, {"audiences": frozenset({"kafka"})}),
         ({"aud": {"kafka": 1}}, {"audiences": frozenset({"kafka"})}),
         ({"aud": "kafka"}, {}),
-        ({"scope": 5}, {}),
+        ({"scope": ["a", "a"]}, {}),
+        ({"scope": ["a", " "]}, {}),
+        ({"scope": ["a", 5]}, {}),
+        ({"scope": ""}, {}),
         ({}, {"subject_claim": "email"}),
     ],
 )
@@ -87,6 +90,7 @@ def test_claims_that_do_not_meet_the_demands_are_refused(
         ({"aud": ["web", "kafka"]}, {"audiences": frozenset({"kafka"})}, "alice"),
         ({"email": "a@b"}, {"subject_claim": "email"}, "a@b"),
         ({"scp": ["a", "b"]}, {"scope_claim": "scp"}, "alice"),
+        ({"scope": 5}, {}, "alice"),
     ],
 )
 def test_claims_that_meet_the_demands_are_accepted(

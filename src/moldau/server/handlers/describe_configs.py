@@ -134,7 +134,7 @@ def _topic(
     if problem is not None:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
     if name not in metadata.image.topics.by_name:
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
     return describe_topic_configs(metadata.image.topic_config(name), settings.config, names)
 
 

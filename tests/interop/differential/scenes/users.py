@@ -1,4 +1,4 @@
-"""SCRAM users and delegation tokens, without a login: tokens are refused on PLAINTEXT."""
+"""SCRAM users, delegation tokens and logins on PLAINTEXT, where tokens and logins are refused."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from moldau.protocol.messages.describe_user_scram_credentials import (
 )
 from moldau.protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest
 from moldau.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest
+from moldau.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from moldau.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from moldau.protocol.schema import Message
 from tests.harness.waiting import eventually
 from tests.interop.differential.broker import Broker
@@ -102,4 +104,20 @@ def tokens_without_a_login(broker: Broker) -> None:
             broker.ask(f"controller, v{version} describe {label}", request, version, controller=True)
 
 
-SCENES = {"SCRAM users": scram_users, "tokens without a login": tokens_without_a_login}
+def logins(broker: Broker) -> None:
+    for controller in (False, True):
+        where = "controller" if controller else "broker"
+        for version in (0, 1):
+            for mechanism in ("PLAIN", "unknown", ""):
+                handshake = SaslHandshakeRequest(mechanism=mechanism)
+                broker.ask(f"{where} v{version} {mechanism}", handshake, version, controller=controller)
+        for version in (0, 1, 2):
+            token = SaslAuthenticateRequest(auth_bytes=b"\0alice\0secret")
+            broker.ask(f"{where} v{version} a token", token, version, controller=controller)
+
+
+SCENES = {
+    "SCRAM users": scram_users,
+    "tokens without a login": tokens_without_a_login,
+    "logins without SASL": logins,
+}

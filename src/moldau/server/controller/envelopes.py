@@ -11,7 +11,7 @@ import ipaddress
 from typing import Any
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.network.connection import CloseConnection
+from moldau.network.connection import CloseConnection, java_address
 from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.apis import APIS
 from moldau.protocol.errors import DecodeError
@@ -94,7 +94,7 @@ def unwrap_request(
     """Return the context of the client, the header of its request and the offset of the body."""
     principal = decode_principal(envelope.request_principal)
     try:
-        address = str(ipaddress.ip_address(bytes(envelope.client_host_address)))
+        address = java_address(str(ipaddress.ip_address(bytes(envelope.client_host_address))))
     except ValueError as error:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Failed to parse client address from envelope") from error
     try:

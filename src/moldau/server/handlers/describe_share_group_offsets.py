@@ -70,8 +70,10 @@ async def _group(
         return DescribeShareGroupOffsetsResponseGroup(
             group_id=asked.group_id, error_code=error.code, error_message=error.message
         )
-    hidden = context.unauthorized(DESCRIBE_TOPIC, (topic.topic_name for topic in group.topics))
-    group.topics = [*(topic for topic in group.topics if topic.topic_name not in hidden), *denied]
+    if asked.topics is None:
+        hidden = context.unauthorized(DESCRIBE_TOPIC, (topic.topic_name for topic in group.topics))
+        group.topics = [topic for topic in group.topics if topic.topic_name not in hidden]
+    group.topics = [*group.topics, *denied]
     return group
 
 

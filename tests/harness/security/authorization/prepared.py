@@ -15,7 +15,7 @@ from moldau.protocol.messages.metadata import MetadataRequest
 from moldau.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from moldau.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from moldau.protocol.schema import Message
-from tests.harness.nodes.authorized import ADMIN, authorized_nodes, password_of
+from tests.harness.nodes.authorized import ADMIN, authorized_cluster, password_of
 from tests.harness.security.authorization.case import CLOSED, Acl, Outcome, Variant, World
 from tests.harness.security.authorization.groups import GROUP, TRANSACTION, offset_commit
 from tests.harness.security.authorization.share_groups import heartbeat
@@ -25,19 +25,13 @@ from tests.harness.wire.batches import batch
 from tests.harness.wire.requests import produce_request
 from tests.harness.wire.wire import Wire
 
-CLIENT_JAAS = "listener.name.plaintext.plain.sasl.jaas.config"
 _ACLS_PER_REQUEST = 200
 
 
 def settings(variants: Iterable[Variant]) -> dict[str, str]:
     """Return the settings of a node that knows the user of every variant, also on the controller listener."""
-    secured = authorized_nodes([variant.user for variant in variants])
     return {
-        **secured,
-        "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
-        "sasl.mechanism.controller.protocol": "PLAIN",
-        "listener.name.controller.plain.sasl.jaas.config": secured[CLIENT_JAAS],
-        "super.users": f"User:{ADMIN}",
+        **authorized_cluster([variant.user for variant in variants]),
         "delegation.token.secret.key": "a secret of the tests",
         "offsets.topic.num.partitions": "1",
         "transaction.state.log.num.partitions": "1",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -16,8 +17,9 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
+from tests.harness.apache.node import free_port
 from tests.harness.nodes.properties_file import Operator
-from tests.harness.tools import Tools
+from tests.harness.tools import Tools, run_tool, tool_command
 from tests.harness.waiting import eventually
 
 SHA_256, SHA_512 = "SCRAM-SHA-256", "SCRAM-SHA-512"
@@ -137,3 +139,39 @@ def test_users_survive_a_restart(node: Secured) -> None:
     finally:
         node.operator.stop()
         process.wait(60)
+
+
+def test_a_broker_logs_in_to_its_controller_with_scram(tmp_path: Path) -> None:
+    """The controllers know the user once they have loaded the metadata; the broker retries until then."""
+    ports = {name: free_port() for name in ("broker", "controller")}
+    module = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+    common = [
+        f"controller.quorum.voters=1@localhost:{ports['controller']}",
+        "controller.listener.names=CONTROLLER",
+        "listener.security.protocol.map=CONTROLLER:SASL_PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        f"sasl.mechanism.controller.protocol={SHA_512}",
+        f"listener.name.controller.sasl.enabled.mechanisms={SHA_512}",
+        f"listener.name.controller.scram-sha-512.sasl.jaas.config={module} "
+        'username="broker" password="broker-secret";',
+        "offsets.topic.replication.factor=1",
+    ]
+    roles = {
+        "controller": ["process.roles=controller", "node.id=1", "listeners=CONTROLLER://:{controller}"],
+        "broker": ["process.roles=broker", "node.id=2", "listeners=PLAINTEXT://localhost:{broker}"],
+    }
+    identity = run_tool("kafka-storage", "random-uuid").out.strip()
+    processes = []
+    try:
+        for role, lines in roles.items():
+            file = tmp_path / f"{role}.properties"
+            own = [line.format(**ports) for line in lines]
+            file.write_text("\n".join([*common, *own, f"log.dirs={tmp_path / role}"]))
+            user = f"{SHA_512}=[name=broker,password=broker-secret]"
+            assert run_tool("kafka-storage", "format", "-t", identity, "-c", str(file), "-S", user).code == 0
+            processes.append(subprocess.Popen(tool_command("kafka-server-start", str(file))))
+        admin = AdminClient({"bootstrap.servers": f"localhost:{ports['broker']}", "log_level": 0})
+        eventually(lambda: 2 in admin.list_topics(timeout=30).brokers, what="the broker is registered")
+    finally:
+        for process in reversed(processes):
+            process.terminate()
+            process.wait(60)

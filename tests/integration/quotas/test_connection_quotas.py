@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import AsyncExitStack, ExitStack
+from pathlib import Path
 
 import pytest
 
 from moldau.protocol.messages.metadata import MetadataRequest
 from moldau.testing import Cluster
+from tests.harness.nodes.node import connected, running_node
 from tests.harness.tools import Tools
 from tests.harness.waiting import eventually
 from tests.harness.wire.requests import METADATA_VERSION
@@ -82,3 +85,27 @@ def test_max_connections_of_a_listener_is_raised_while_a_connection_waits(node: 
         assert waiting.is_silent_for(0.3)
         first[0].close()
         assert not waiting.is_silent_for(10)
+
+
+def test_broker_is_served_although_clients_use_all_connections(tmp_path: Path) -> None:
+    config = {
+        "listeners": "PLAINTEXT://127.0.0.1:0,INTERNAL://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "inter.broker.listener.name": "INTERNAL",
+        "max.connections": "2",
+    }
+
+    async def scenario() -> None:
+        async with running_node(tmp_path, config) as node, AsyncExitStack() as stack:
+            idle, busy = [await stack.enter_async_context(connected(node)) for _ in range(2)]
+            for client in (idle, busy):
+                await client.call(METADATA, METADATA_VERSION)
+            broker = await stack.enter_async_context(connected(node, "INTERNAL"))
+            await broker.call(METADATA, METADATA_VERSION)
+            async with asyncio.timeout(10):
+                while not idle.closed:
+                    await asyncio.sleep(0.005)
+            await busy.call(METADATA, METADATA_VERSION)
+            assert len(node.limits.open) == 2
+
+    asyncio.run(scenario())

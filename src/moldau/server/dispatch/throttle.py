@@ -26,6 +26,7 @@ from moldau.protocol.messages.fetch import FetchRequest
 from moldau.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from moldau.protocol.schema import Message
 from moldau.quotas.client_quotas import ClientQuotas
+from moldau.security.acl.permissions import CLUSTER_ACTION
 from moldau.server.dispatch.context import RequestContext
 
 #: APIs that only brokers use.
@@ -161,7 +162,11 @@ UNLIMITED: Final = Throttle(ClientQuotas(), SystemClock())
 
 
 def is_exempt(context: RequestContext, request: Message) -> bool:
-    """Return whether the request comes from another broker."""
+    """Return whether the request comes from another broker, and not from a client that imitates one."""
+    return _is_between_brokers(context, request) and context.allows(CLUSTER_ACTION, log_denied=False)
+
+
+def _is_between_brokers(context: RequestContext, request: Message) -> bool:
     if isinstance(request, FetchRequest):
         return request.replica_id >= 0 or request.replica_state.replica_id >= 0
     if isinstance(request, OffsetForLeaderEpochRequest):

@@ -184,5 +184,10 @@ def test_version_without_a_throttle_time_mutes_too() -> None:
     ],
 )
 def test_requests_of_other_brokers_are_exempt(request_: Message, version: int, exempt: bool) -> None:
-    context: Any = SimpleNamespace(api_key=request_.API_KEY, api_version=version)
-    assert is_exempt(context, request_) is exempt
+    def context(*, allowed: bool) -> Any:
+        return SimpleNamespace(
+            api_key=request_.API_KEY, api_version=version, allows=lambda permission, **_: allowed
+        )
+
+    assert is_exempt(context(allowed=True), request_) is exempt
+    assert not is_exempt(context(allowed=False), request_), "a client may claim to be a broker"

@@ -41,7 +41,7 @@ class MutationRequest:
         exhausted = bucket.tokens(limit, now_ms) < 0
         if self._strict and exhausted:
             self._throttle(bucket.throttle_ms(limit, now_ms), now_ms)
-            raise KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "The throttling quota has been exceeded.")
+            raise KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
         bucket.take(partitions, limit, now_ms)
         if not self._strict:
             self._throttle(bucket.throttle_ms(limit, now_ms), now_ms)

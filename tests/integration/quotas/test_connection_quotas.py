@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from moldau.protocol.messages.metadata import MetadataRequest
-from moldau.testing import Cluster
 from tests.harness.nodes.node import connected, running_node
 from tests.harness.tools import Tools
 from tests.harness.waiting import eventually
 from tests.harness.wire.requests import METADATA_VERSION
 from tests.harness.wire.wire import Wire
+from tests.integration.conftest import Node, new_node
 
 METADATA = MetadataRequest(topics=[])
 #: An idle client may create the connections of one second at once.
@@ -24,12 +24,12 @@ CONFIG = {"quota.window.num": 2}
 
 
 @pytest.fixture
-def node() -> Iterator[Cluster]:
-    with Cluster(config=CONFIG) as cluster:
+def node() -> Iterator[Node]:
+    with new_node(config=CONFIG) as cluster:
         yield cluster
 
 
-def connect(node: Cluster, stack: ExitStack, count: int) -> list[Wire]:
+def connect(node: Node, stack: ExitStack, count: int) -> list[Wire]:
     return [stack.enter_context(Wire(node.bootstrap_servers)) for _ in range(count)]
 
 
@@ -41,7 +41,7 @@ def is_served(wire: Wire) -> bool:
     return True
 
 
-def test_address_over_its_creation_rate_is_held_and_then_closed(node: Cluster) -> None:
+def test_address_over_its_creation_rate_is_held_and_then_closed(node: Node) -> None:
     ip = ("--entity-type", "ips", "--entity-default", "--alter")
     Tools(node.bootstrap_servers).good("kafka-configs", *ip, "--add-config", "connection_creation_rate=5")
     eventually(lambda: _refused(node, 10), timeout=20, what="a connection is closed")
@@ -53,13 +53,13 @@ def test_address_over_its_creation_rate_is_held_and_then_closed(node: Cluster) -
         assert time.monotonic() - begin < 12
 
 
-def _refused(node: Cluster, count: int) -> bool:
+def _refused(node: Node, count: int) -> bool:
     with ExitStack() as stack:
         served = [is_served(wire) for wire in connect(node, stack, count)]
         return not all(served)
 
 
-def test_creation_rate_of_a_listener_makes_connections_wait(node: Cluster) -> None:
+def test_creation_rate_of_a_listener_makes_connections_wait(node: Node) -> None:
     brokers = ("--entity-type", "brokers", "--entity-default", "--alter")
     rate = "listener.name.plaintext.max.connection.creation.rate=10"
     Tools(node.bootstrap_servers).good("kafka-configs", *brokers, "--add-config", rate)
@@ -71,7 +71,7 @@ def test_creation_rate_of_a_listener_makes_connections_wait(node: Cluster) -> No
         assert 1.5 < time.monotonic() - begin < 8
 
 
-def test_max_connections_of_a_listener_is_raised_while_a_connection_waits(node: Cluster) -> None:
+def test_max_connections_of_a_listener_is_raised_while_a_connection_waits(node: Node) -> None:
     tools = Tools(node.bootstrap_servers)
     brokers = ("--entity-type", "brokers", "--entity-default", "--alter", "--add-config")
     with ExitStack() as stack:

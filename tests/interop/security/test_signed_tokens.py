@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hmac
 import json
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,12 +16,18 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import RSAKey
 
+from moldau.network.client import NodeConnection
+from moldau.network.connector import ClientSecurity, Connector, SaslLogin
+from moldau.protocol.messages.metadata import MetadataRequest
 from moldau.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from moldau.protocol.messages.sasl_handshake import SaslHandshakeRequest
+from moldau.security.sasl.clients import sasl_client
 from tests.harness.apache.node import free_port
 from tests.harness.apache.shared_folder import APACHE, MOLDAU, SharedFolder
-from tests.harness.security.identity_provider import IdentityProvider
+from tests.harness.security.client_settings import write_java_settings
+from tests.harness.security.identity_provider import CLIENT_ID, CLIENT_SECRET, IdentityProvider
 from tests.harness.wire.wire import Wire
+from tests.interop.java_oracle import ask_java
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(240)]
 
@@ -179,3 +187,52 @@ def test_forged_tokens_are_judged_like_apache_kafka(
     theirs, ours = (login(nodes[software]["STRICT"], token) for software in (APACHE, MOLDAU))
     assert ours == theirs
     assert ours[1], "refused"
+
+
+@pytest.mark.parametrize("software", [APACHE, MOLDAU])
+def test_java_clients_fetch_their_tokens(
+    nodes: dict[str, dict[str, int]],
+    provider: IdentityProvider,
+    tmp_path: Path,
+    software: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", provider.kafka_opts)
+    settings = {
+        "bootstrap.servers": f"localhost:{nodes[software]['OPEN']}",
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.login.callback.handler.class": f"{MODULES}.oauthbearer.OAuthBearerLoginCallbackHandler",
+        **client_properties(provider),
+    }
+    file = write_java_settings(tmp_path / "client.properties", settings)
+    topic = f"tokens-{uuid.uuid4().hex[:8]}"
+    assert dict(ask_java("SecuredClients", [f"java\t{file}\t{topic}"])) == {"java": "OK"}
+
+
+@pytest.mark.parametrize("software", [APACHE, MOLDAU])
+def test_our_client_fetches_its_token(
+    nodes: dict[str, dict[str, int]], provider: IdentityProvider, software: str
+) -> None:
+    environment = {"KAFKA_OPTS": provider.kafka_opts}
+    begin = sasl_client("OAUTHBEARER", client_properties(provider).get, environment=environment)
+    connector = Connector(security=ClientSecurity(sasl=SaslLogin("OAUTHBEARER", begin)))
+
+    async def brokers() -> int:
+        port = nodes[software]["OPEN"]
+        connection = await NodeConnection.connect("localhost", port, connector=connector)
+        try:
+            return len((await connection.call(MetadataRequest(topics=[]))).brokers)
+        finally:
+            connection.close()
+
+    assert asyncio.run(brokers()) == 1
+
+
+def client_properties(provider: IdentityProvider) -> dict[str, str]:
+    return {
+        "sasl.jaas.config": f"{MODULES}.oauthbearer.OAuthBearerLoginModule required;",
+        "sasl.oauthbearer.token.endpoint.url": provider.token_url,
+        "sasl.oauthbearer.client.credentials.client.id": CLIENT_ID,
+        "sasl.oauthbearer.client.credentials.client.secret": CLIENT_SECRET,
+    }

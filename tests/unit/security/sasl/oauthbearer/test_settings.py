@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import random
+import ssl
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from moldau.base.clock import ManualClock
+from moldau.base.clock import ManualClock, SystemClock
 from moldau.config.definition import ConfigError
 from moldau.security.sasl.oauthbearer.settings import source_of, validator_of
 from moldau.security.sasl.oauthbearer.signed import SignedValidator
 from moldau.security.sasl.oauthbearer.sources import RefreshingSource
+from moldau.security.sasl.oauthbearer.token import InvalidToken
 from moldau.security.sasl.oauthbearer.unsecured import UnsecuredSource, UnsecuredValidator
 from moldau.security.sasl.oauthbearer.urls import ALLOWED_URLS
+from tests.harness.security.certificates import Certificates
+from tests.harness.security.identity_provider import IdentityProvider
 
 PACKAGE = "org.apache.kafka.common.security.oauthbearer"
 JWKS, TOKENS = "https://idp/jwks", "https://idp/token"
@@ -78,6 +83,20 @@ def test_credentials_may_come_from_the_jaas_entry() -> None:
     assert made.extensions == {"traceId": "1"}
     with pytest.raises(ConfigError, match="clientId and clientSecret"):
         source(only_url, {"clientId": "id"})
+
+
+def test_a_provider_over_https_is_trusted_by_the_jaas_entry(tmp_path: Path) -> None:
+    certificates = Certificates(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(str(certificates.server))
+    trust = {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(certificates.ca)}
+    with IdentityProvider(context) as provider:
+        configs = {"sasl.oauthbearer.jwks.endpoint.url": provider.jwks_url}
+        properties = {ALLOWED_URLS: provider.jwks_url}
+        trusting = validator_of(configs.get, trust, properties, SystemClock())
+        assert trusting.validate(provider.token()).principal == "alice"
+        with pytest.raises(InvalidToken, match="CERTIFICATE_VERIFY_FAILED"):
+            validator_of(configs.get, {}, properties, SystemClock()).validate(provider.token())
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,15 @@ def test_filters_of_any_type_and_matching_filters_equal_javas(acl_tools: Tools) 
     assert same(acl_tools, "--list", *TOPIC, name="match") == []
 
 
+def test_controllers_are_used_like_by_java(acl_tools: Tools) -> None:
+    assert isinstance(acl_tools.node, Cluster)
+    address = ("--bootstrap-controller", acl_tools.node.bootstrap_controllers)
+    for action in (("--add", *TOPIC, *USER), ("--list", *TOPIC), ("--remove", "--force", *TOPIC)):
+        both = acl_tools.run("kafka-acls", *address, *action, topic="controller", bootstrap=False)
+        assert (both.ours.code, both.java.code) == (0, 0), both
+        assert both.ours.out == both.java.out
+
+
 @pytest.mark.parametrize(
     "argv",
     [

@@ -16,6 +16,7 @@ from collections.abc import Awaitable
 from moldau.controller.security.acls import create_acls, refuse_without_authorizer
 from moldau.protocol.messages.create_acls import CreateAclsRequest, CreateAclsResponse
 from moldau.security.acl.permissions import ALTER_CLUSTER
+from moldau.server.controller.authorization import requires
 from moldau.server.controller.channel import ControllerChannel
 from moldau.server.dispatch.context import RequestContext
 
@@ -23,7 +24,5 @@ from moldau.server.dispatch.context import RequestContext
 def handle(
     controller: ControllerChannel, context: RequestContext, request: CreateAclsRequest
 ) -> Awaitable[CreateAclsResponse]:
-    context.require(ALTER_CLUSTER)
-    if context.listener.authorizer is None:
-        return controller.decide(context, request, refuse_without_authorizer)
-    return controller.decide(context, request, create_acls)
+    decision = refuse_without_authorizer if context.listener.authorizer is None else create_acls
+    return controller.decide(context, request, decision, requires(ALTER_CLUSTER))

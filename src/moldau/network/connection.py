@@ -114,6 +114,7 @@ class Connection(asyncio.BufferedProtocol):
         self._stalled.pop(self, None)
         if self._unmute is not None:
             self._unmute.cancel()
+            self._unmute = None
         self._on_close(self)
         self._dispatcher.disconnected(self)
 
@@ -182,6 +183,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def mute(self, milliseconds: int) -> None:
         """Dispatch no request for this long: the client has exceeded a quota. Responses are still sent."""
+        if self._closing:
+            return
         until = self._loop.time() + milliseconds / 1000
         if self._unmute is not None:
             if until <= self._unmute.when():

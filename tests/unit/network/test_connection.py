@@ -8,7 +8,7 @@ import struct
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from moldau.network.connection import CloseConnection, Connection
+from moldau.network.connection import CloseConnection, Connection, Dispatcher
 from moldau.network.limits import ConnectionLimits
 from moldau.network.listener import Listener
 from moldau.network.responses import Parts, Response
@@ -56,7 +56,7 @@ class Scripted:
 
 @asynccontextmanager
 async def listening(
-    dispatcher: Scripted, limits: ConnectionLimits | None = None
+    dispatcher: Dispatcher, limits: ConnectionLimits | None = None
 ) -> AsyncIterator[tuple[Listener, int]]:
     listener = Listener("PLAINTEXT", limits or ConnectionLimits(), max_frame=100_000)
     port = listener.bind("127.0.0.1", 0)
@@ -342,3 +342,37 @@ def test_wildcard_listener_serves_ipv4_and_ipv6() -> None:
         await listener.close(0.1)
 
     asyncio.run(scenario())
+
+
+def test_changed_quota_ends_a_mute_and_a_closed_connection_keeps_no_timer() -> None:
+    async def scenario() -> None:
+        limits = ConnectionLimits()
+        async with listening(Muting(60_000), limits) as (_, port):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(framed(b"1") + framed(b"2"))
+            assert await read_frame(reader) == b"1"
+            (connection,) = limits.open
+            assert not connection.idle, "a muted connection is not closed as idle"
+            limits.apply({})
+            assert await read_frame(reader) == b"2"
+            writer.close()
+            await until(lambda: not limits.open)
+            assert connection.idle
+            connection.mute(60_000)
+            assert connection.idle
+
+    asyncio.run(scenario())
+
+
+class Muting:
+    """Answers with the request and mutes the connection."""
+
+    def __init__(self, milliseconds: int) -> None:
+        self._milliseconds = milliseconds
+
+    def dispatch(self, connection: Connection, frame: memoryview) -> Response:
+        connection.mute(self._milliseconds)
+        return Response([framed(bytes(frame))])
+
+    def disconnected(self, connection: Connection) -> None:
+        pass

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.errors import KafkaError
 from moldau.base.ids import TopicPartition
-from moldau.client import AdminClient, Consumer, NewTopic, Producer, checked
+from moldau.client import AdminClient, ClientError, Consumer, NewTopic, Producer, checked
+from moldau.client.admin.scram import ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 from moldau.client.batches.reader import OffsetRange, read_batches, visible_batches
 from moldau.client.batches.writer import BatchWriter
 from moldau.client.share.consumer import ShareConsumer
@@ -127,14 +128,49 @@ def test_wrong_password_is_reported_at_once(
     assert time.monotonic() - begin < 2.5
 
 
-def test_librdkafka_reports_a_refused_login(node: SecuredListeners, created: str) -> None:
-    properties = node.properties("SASL_PLAINTEXT") | {"sasl.jaas.config": jaas("PLAIN", "alice", "wrong")}
-    with Producer({**properties, "delivery.timeout.ms": "1500", "linger.ms": "0"}) as producer:
-        sent = producer.send(created, b"never")
-        with pytest.raises(KafkaError) as error:
-            sent.result(20)
-        producer.close(0)
-    assert error.value.code is ErrorCode.REQUEST_TIMED_OUT
+REFUSALS = [
+    ("SASL_PLAINTEXT", {"sasl.jaas.config": jaas("PLAIN", "alice", "not-the-word")}, 58, "Invalid username"),
+    ("SASL_SSL", {"ssl.truststore.location": ""}, 13, "certificate"),
+    ("MUTUAL", {"ssl.keystore.location": "", "ssl.keystore.type": ""}, 13, "certificate"),
+]
+
+
+@pytest.mark.parametrize(("listener", "changes", "code", "sentence"), REFUSALS)
+def test_producer_and_consumer_report_a_refusal_within_seconds(
+    node: SecuredListeners, created: str, listener: str, changes: dict[str, str], code: int, sentence: str
+) -> None:
+    properties = node.properties(listener) | changes
+    with Producer(properties) as producer:
+        with pytest.raises(ClientError, match=sentence) as sent:
+            producer.send(created, b"never").result(20)
+        with pytest.raises(ClientError, match=sentence):
+            producer.send(created, b"never").result(20)
+    with Consumer(properties) as consumer:
+        consumer.assign([TopicPartition(created, 0)])
+        with pytest.raises(ClientError, match=sentence) as polled:
+            consumer.poll(20)
+    assert [sent.value.code, polled.value.code] == [code, code]
+    assert "not-the-word" not in f"{sent.value} {polled.value}"
+
+
+def test_producer_delivers_once_its_user_exists(node: SecuredListeners, created: str) -> None:
+    module = "org.apache.kafka.common.security.scram.ScramLoginModule"
+    user = f"user-{created}"
+    properties = node.properties("SASL_PLAINTEXT", "SCRAM-SHA-256") | {
+        "sasl.jaas.config": f'{module} required username="{user}" password="secret";'
+    }
+    info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
+    with Producer(properties) as producer, AdminClient(node.address()) as admin:
+        with pytest.raises(ClientError, match="invalid credentials"):
+            producer.send(created, b"too early").result(20)
+        checked(admin.alter_user_scram_credentials([UserScramCredentialUpsertion(user, info, "secret")]))
+        deadline = time.monotonic() + 20
+        while True:
+            try:
+                assert producer.send(created, b"1").result(20).offset == 0
+                break
+            except ClientError:
+                assert time.monotonic() < deadline
 
 
 def test_sessions_are_renewed_before_they_end(node: SecuredListeners, created: str) -> None:

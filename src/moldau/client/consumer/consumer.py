@@ -32,7 +32,7 @@ from moldau.client.consumer.deserialization import RecordDeserializationError, R
 from moldau.client.consumer.positions import Positions
 from moldau.client.consumer.rebalance import RebalanceListener, callbacks
 from moldau.client.interceptors import ConsumerInterceptor, apply_all, call_all, instances
-from moldau.client.librdkafka.errors import called, client_error, log_error
+from moldau.client.librdkafka.errors import called, client_error, is_refusal, log_error
 from moldau.client.librdkafka.properties import create, translate
 from moldau.client.metrics import ConsumerMetrics
 from moldau.client.records import ConsumerRecord, OffsetAndMetadata, OffsetAndTimestamp, PartitionInfo
@@ -108,7 +108,7 @@ class Consumer(Generic[K, V]):
         settings |= {
             "stats_cb": self._metrics.take_statistics,
             "on_commit": self._commits.completed,
-            "error_cb": log_error,
+            "error_cb": self._report,
         }
         self._consumer = create(confluent_kafka.Consumer, settings, _log_unknown_setting)
 
@@ -193,6 +193,8 @@ class Consumer(Generic[K, V]):
                 raise self._listener_errors.popleft()
             if messages:
                 return self._records(messages)
+            if self._pending_errors:
+                raise self._pending_errors.popleft()
             if left <= 0:
                 return []
 
@@ -247,6 +249,12 @@ class Consumer(Generic[K, V]):
         if not records and self._pending_errors:
             raise self._pending_errors.popleft()
         return apply_all([each.on_consume for each in self._interceptors], records)
+
+    def _report(self, error: Any) -> None:
+        """Log an error outside of calls; the next poll without records raises a refused login."""
+        log_error(error)
+        if is_refusal(error) and not self._pending_errors:
+            self._pending_errors.append(client_error(error))
 
     def _defer(self, error: Any) -> None:
         """Keep an error for the next poll without records; the end of a partition is not an error."""

@@ -15,14 +15,16 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+_AUTHENTICATION, _SSL, _TRANSPORT = -169, -181, -195
 #: The error codes that a Kafka client would report, by librdkafka's local error number.
 _LOCAL_ERRORS = {
     -142: ErrorCode.ILLEGAL_GENERATION,
     -144: ErrorCode.PRODUCER_FENCED,
     -147: ErrorCode.REBALANCE_IN_PROGRESS,
     -166: ErrorCode.REQUEST_TIMED_OUT,
-    -169: ErrorCode.SASL_AUTHENTICATION_FAILED,
+    _AUTHENTICATION: ErrorCode.SASL_AUTHENTICATION_FAILED,
     -172: ErrorCode.INVALID_TXN_STATE,
+    _SSL: ErrorCode.NETWORK_EXCEPTION,
     -180: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     -185: ErrorCode.REQUEST_TIMED_OUT,
     -186: ErrorCode.INVALID_REQUEST,
@@ -31,7 +33,7 @@ _LOCAL_ERRORS = {
     -190: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     -192: ErrorCode.REQUEST_TIMED_OUT,
     -193: ErrorCode.NETWORK_EXCEPTION,
-    -195: ErrorCode.NETWORK_EXCEPTION,
+    _TRANSPORT: ErrorCode.NETWORK_EXCEPTION,
 }
 
 
@@ -68,6 +70,17 @@ def client_error(error: LibrdkafkaError) -> ClientError:
 
 
 _BROKER_CODES = frozenset(int(code) for code in ErrorCode)
+
+
+def is_refusal(error: LibrdkafkaError) -> bool:
+    """Return whether a broker refused the login, or one side the certificate of the other.
+
+    librdkafka retries without end; Java's clients report it to the caller.
+    """
+    number, text = error.code(), error.str()
+    # With TLS 1.3, the server's alert arrives after the handshake.
+    is_tls = number == _SSL or (number == _TRANSPORT and "alert" in text)
+    return number == _AUTHENTICATION or (is_tls and ("certificate" in text or "unknown ca" in text))
 
 
 def log_error(error: LibrdkafkaError) -> None:

@@ -23,11 +23,12 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 import confluent_kafka
+from confluent_kafka import KafkaError as LibrdkafkaError
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
 from moldau.client.interceptors import ProducerInterceptor, apply_all, call_all, instances
-from moldau.client.librdkafka.errors import ClientError, called, client_error, log_error
+from moldau.client.librdkafka.errors import ClientError, called, client_error, is_refusal, log_error
 from moldau.client.librdkafka.properties import create
 from moldau.client.metrics import ProducerMetrics
 from moldau.client.partitioners import ANY_PARTITION, Partitioner, choose_partitioner
@@ -72,7 +73,10 @@ class Producer(Generic[K, V]):
         self._max_block = int(config.get("max.block.ms", 60_000)) / 1000
         self._metrics = ProducerMetrics()
         settings = producer_settings(config)
-        settings |= {"stats_cb": self._metrics.take_statistics, "error_cb": log_error}
+        #: Why the brokers refused the login or the certificate, unless a record was delivered since.
+        self._refusal: ClientError | None = None
+        self._delivered_any = False
+        settings |= {"stats_cb": self._metrics.take_statistics, "error_cb": self._report}
         self._producer = create(confluent_kafka.Producer, settings, _log_unknown_setting)
         self._partition_counts: dict[str, tuple[int, float]] = {}
         self._room = threading.Condition()
@@ -190,7 +194,10 @@ class Producer(Generic[K, V]):
         """Handle the delivery report of a record, in the producer's thread or in a sending one."""
         failure = client_error(error) if error is not None else None
         metadata = None
+        if failure is not None and error.code() == LibrdkafkaError._PURGE_QUEUE:
+            failure = self._refusal or failure
         if failure is None:
+            self._delivered_any, self._refusal = True, None
             metadata = RecordMetadata(
                 message.topic(), message.partition(), _offset(message), message.timestamp()[1], *sizes
             )
@@ -203,6 +210,16 @@ class Producer(Generic[K, V]):
         if self._wanting_room:
             with self._room:
                 self._room.notify_all()
+
+    def _report(self, error: LibrdkafkaError) -> None:
+        """Log an error outside of calls; a refused login fails the records that wait for the first broker.
+
+        Later, other brokers may accept the login, so the records wait for their `delivery.timeout.ms`.
+        """
+        log_error(error)
+        if is_refusal(error) and not self._delivered_any:
+            self._refusal = client_error(error)
+            self._producer.purge(in_queue=True, in_flight=False, blocking=False)
 
     def _poll(self) -> None:
         """Handle delivery reports, unless threads that send quickly do."""

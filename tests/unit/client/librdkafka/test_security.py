@@ -59,8 +59,8 @@ def test_without_security_nothing_is_set() -> None:
 
 def test_names_of_java_only_are_dropped() -> None:
     jaas = f'{PLAIN} required username="a" password="b";'
-    settings = sasl("PLAIN", jaas, sasl_login_refresh_buffer_seconds="3", sasl_login_class="x.Y")
-    assert not {"sasl.login.refresh.buffer.seconds", "sasl.login.class", "sasl.jaas.config"} & set(settings)
+    settings = sasl("PLAIN", jaas, sasl_login_refresh_buffer_seconds="3")
+    assert not {"sasl.login.refresh.buffer.seconds", "sasl.jaas.config"} & set(settings)
 
 
 def test_keytab_comes_from_the_jaas_entry() -> None:

@@ -25,6 +25,7 @@ class Wire:
         timeout: float = 60.0,
         receive_buffer: int | None = None,
         tls: ssl.SSLContext | None = None,
+        client_id: str = "raw",
     ) -> None:
         host, port = bootstrap.rsplit(":", 1)
         self._socket = socket.socket()
@@ -35,6 +36,7 @@ class Wire:
         if tls is not None:
             self._socket = tls.wrap_socket(self._socket, server_hostname=host)
         self._next_correlation_id = 1
+        self._client_id = client_id
 
     def send(self, data: bytes) -> None:
         self._socket.sendall(data)
@@ -59,7 +61,7 @@ class Wire:
         """Send a request without waiting; return its correlation id."""
         correlation_id = self._next_correlation_id
         self._next_correlation_id += 1
-        self.send_frame(request_frame(request, version, correlation_id))
+        self.send_frame(request_frame(request, version, correlation_id, self._client_id))
         return correlation_id
 
     def call(self, request: Message, version: int) -> Any:
@@ -107,6 +109,6 @@ def api_key(request: Message) -> int:
     return next(api.key for api in APIS.values() if api.name + "Request" == type(request).__name__)
 
 
-def request_frame(request: Message, version: int, correlation_id: int = 1) -> bytes:
-    header = encode_request_header(RequestHeader(api_key(request), version, correlation_id, "raw"))
+def request_frame(request: Message, version: int, correlation_id: int = 1, client_id: str = "raw") -> bytes:
+    header = encode_request_header(RequestHeader(api_key(request), version, correlation_id, client_id))
     return header + encode_bytes(request, version)

@@ -6,6 +6,8 @@ take more than it holds; the quota is exhausted until the bucket is refilled to 
 
 from __future__ import annotations
 
+import math
+
 from moldau.quotas.rate import QuotaWindows
 
 
@@ -35,4 +37,5 @@ class TokenBucket:
     def throttle_ms(self, limit: float, now_ms: int) -> int:
         """Return how long it takes until an exhausted bucket is refilled to zero."""
         tokens = self.tokens(limit, now_ms)
-        return round(-tokens / limit * 1000) if tokens < 0 else 0
+        # Rounded up: a client that waits for this time must find a token.
+        return math.ceil(-tokens / limit * 1000) if tokens < 0 else 0

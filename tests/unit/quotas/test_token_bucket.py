@@ -42,3 +42,11 @@ def test_lower_limit_shrinks_the_bucket() -> None:
     tokens = bucket()
     assert tokens.tokens(LIMIT, 0) == 50
     assert tokens.tokens(1.0, 0) == 10
+
+
+def test_client_that_waits_for_the_throttle_time_finds_the_bucket_refilled() -> None:
+    """Rounded to the nearest millisecond, a third of the limits would end a little too early."""
+    for limit in (3.0, 7.0, 11.0):
+        tokens = bucket()
+        tokens.take(10 * limit + 20, limit, 0)
+        assert tokens.tokens(limit, tokens.throttle_ms(limit, 0)) >= 0

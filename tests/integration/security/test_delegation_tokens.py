@@ -204,7 +204,13 @@ def test_tokens_and_users_survive_a_snapshot(tmp_path: Path) -> None:
             token = client.create_delegation_token()
             info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
             client.alter_user_scram_credentials([UserScramCredentialUpsertion("carol", info, "carol-secret")])
-        eventually(lambda: has_snapshot_of(tmp_path, b"carol"), timeout=30, what="a snapshot")
+
+            def has_snapshot() -> bool:
+                # A commit begins a snapshot unless another one is being written.
+                client.alter_user_scram_credentials([UserScramCredentialUpsertion("dave", info, "x")])
+                return has_snapshot_of(tmp_path, b"carol")
+
+            eventually(has_snapshot, timeout=30, what="a snapshot")
         cluster.nodes[0].restart()
         assert logs_in(cluster, token_login(token))
         carol = password_login("carol", "SCRAM-SHA-256", SCRAM_MODULE)

@@ -57,7 +57,8 @@ def node(tmp_path: Path) -> Iterator[Secured]:
 
 
 def logs_in(node: Secured, mechanism: str, user: str, password: str) -> bool:
-    """Whether librdkafka gets metadata as this user."""
+    """Whether librdkafka gets metadata as this user, or reports that the login failed."""
+    errors: list[KafkaError] = []
     admin = AdminClient(
         {
             "bootstrap.servers": f"localhost:{node.sasl_port}",
@@ -67,12 +68,19 @@ def logs_in(node: Secured, mechanism: str, user: str, password: str) -> bool:
             "sasl.password": password,
             "reconnect.backoff.max.ms": 100,
             "log_level": 0,
+            "error_cb": errors.append,
         }
     )
-    try:
-        return bool(admin.list_topics(timeout=3).brokers)
-    except KafkaException:
-        return False
+
+    def outcome() -> str | None:
+        try:
+            return "logged in" if admin.list_topics(timeout=1).brokers else None
+        except KafkaException:
+            admin.poll(0)
+            refused = any(error.code() == KafkaError._AUTHENTICATION for error in errors)
+            return "refused" if refused else None
+
+    return eventually(outcome, what="the outcome of the login") == "logged in"
 
 
 def test_a_user_of_kafka_storage_logs_in(node: Secured) -> None:

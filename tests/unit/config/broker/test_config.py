@@ -179,6 +179,11 @@ LISTENERS = {"listener_security_protocol_map": THREE, "listeners": "A://:1,B://:
         {"listeners": "PLAINTEXT://:0,CONTROLLER://:0"},
         {"advertised_listeners": "PLAINTEXT://h:1,CONTROLLER://h:1"},
         LISTENERS | {"inter_broker_listener_name": "a"},
+        {
+            "listener_security_protocol_map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "sasl_mechanism_inter_broker_protocol": "PLAIN",
+            "listener_name_plaintext_sasl_enabled_mechanisms": "PLAIN",
+        },
         {"early_start_listeners": "PLAINTEXT"},
         {"log_retention_ms": "5", "log_retention_hours": "0"},
         {"cordoned_log_dirs": "/data/a"},
@@ -244,6 +249,13 @@ def test_configs_that_kafka_accepts_are_accepted(changes: dict[str, str]) -> Non
         (
             {"controller_listener_names": "CONTROLLER,X"},
             "controller.listener.names has X, but listeners has no",
+        ),
+        (
+            {
+                "listener_security_protocol_map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+                "sasl_enabled_mechanisms": "PLAIN",
+            },
+            "sasl.mechanism.inter.broker.protocol=GSSAPI must be included in sasl.enabled.mechanisms=PLAIN",
         ),
         (
             LISTENERS,

@@ -267,6 +267,34 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
             "The request is invalid in both cases.",
         ),
     ),
+    "TLS": (
+        Difference(
+            "Key and trust stores take effect when their files change, within seconds. Apache Kafka reads "
+            "them when a config of the broker is altered. Both keep open connections.",
+            "Certificates are often replaced by a program that knows nothing of the broker.",
+        ),
+        Difference(
+            "An alteration that names the same file is refused, too, if the file cannot be used. Apache "
+            "Kafka accepts it and logs the failure.",
+            "The administrator learns of the failure from the command.",
+        ),
+        Difference(
+            "A handshake must be complete within 30 s, and at most 500 are in progress; then the oldest is "
+            "closed. Apache Kafka keeps such connections for `connections.max.idle.ms`.",
+            "Clients that are not known must not use up the sockets and the memory of a node.",
+        ),
+        Difference(
+            "All certificates of a PEM chain on one line are used, and PEM keys may be encrypted with any "
+            "algorithm of OpenSSL. Apache Kafka finds the last certificate, and fails with PBES2 on Java 17.",
+            "Properties files are often written so.",
+        ),
+        Difference(
+            "Suites of TLS 1.3 in `ssl.cipher.suites` enable all of them. `ssl.engine.factory.class` is "
+            "refused; `ssl.provider`, `ssl.keymanager.algorithm`, `ssl.trustmanager.algorithm` and "
+            "`ssl.secure.random.implementation` have no effect.",
+            "OpenSSL does the work, without Java classes.",
+        ),
+    ),
     "Logins": (
         Difference(
             "An unknown user of SCRAM receives a challenge like a known one, and the login fails with the "

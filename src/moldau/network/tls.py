@@ -323,11 +323,12 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
     def _read_into(self, room: memoryview) -> tuple[int, bool]:
         """Decrypt into `room`; return the number of bytes, and whether no more are received."""
         session, incoming = cast(ssl.SSLObject, self._session), cast(ssl.MemoryBIO, self._incoming)
+        # Into any buffer, and returns the number of bytes, unlike what typeshed says.
+        read: Any = session.read
         filled, size = 0, len(room)
         try:
             while filled < size:
-                # With a buffer the result is the number of bytes, unlike what typeshed says.
-                count = cast(int, session.read(size - filled, cast(bytearray, room[filled:])))
+                count: int = read(size - filled, room[filled:])
                 if not count:
                     self._loop.call_soon(self._peer_closed)
                     return filled, True

@@ -57,6 +57,8 @@ class TlsSettings:
     @classmethod
     def of(cls, get: Get) -> TlsSettings:
         """Read the configs; `ConfigError` if they contradict each other."""
+        engine = _text(get("ssl.engine.factory.class"))
+        _require(engine is None, f"ssl.engine.factory.class={engine} is a Java class, which cannot be run.")
         algorithm = get("ssl.endpoint.identification.algorithm")
         return cls(
             key_store=_key_store(get),

@@ -55,6 +55,7 @@ def test_an_empty_algorithm_turns_the_check_of_host_names_off() -> None:
         ({"ssl.keystore.type": "BKS"}, "BKS is not supported"),
         ({"ssl.enabled.protocols": "SSLv3"}, "SSLv3"),
         ({"ssl.client.auth": "maybe"}, "ssl.client.auth=maybe"),
+        ({"ssl.engine.factory.class": "com.example.Engines"}, "com.example.Engines is a Java class"),
     ],
 )
 def test_contradictions_are_refused(configs: dict[str, str], reason: str) -> None:

@@ -94,14 +94,15 @@ def handle(
     dependencies: Dependencies, context: RequestContext, request: ProduceRequest
 ) -> ProduceResponse | Pending | None:
     produce = _Produce(dependencies, context, request)
+    transactional = produce.is_transactional()
     if context.listener.authorizer is not None:
         try:
-            produce.authorize()
+            produce.authorize(transactional)
         except KafkaError as error:
             return produce.refuse_all(error)
     if request.acks not in (-1, 0, 1):
         return produce.refuse_all(KafkaError(ErrorCode.INVALID_REQUIRED_ACKS))
-    if produce.is_transactional():
+    if transactional:
         try:
             verification = TransactionVerification(
                 dependencies.verifier, context.api_version, request, produce.partition
@@ -156,20 +157,23 @@ class _Produce:
         #: Set if the request has batches of a transaction.
         self.verification: TransactionVerification | None = None
 
-    def authorize(self) -> None:
+    def authorize(self, transactional: bool) -> None:
         """Find the topics that the client may not write to; refuse a transaction that is not its own."""
         context, transactional_id = self.context, self.request.transactional_id
-        if self.is_transactional():
+        if transactional:
             if transactional_id is None:
                 raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
             context.require(WRITE_TRANSACTIONAL_ID, transactional_id)
         topics = self.request.topic_data
         if self.version < _TOPIC_IDS_SINCE:
-            self.denied = context.unauthorized(WRITE_TOPIC, (topic.name for topic in topics))
+            self.denied = {each.name for each in topics if not context.allows(WRITE_TOPIC, each.name)}
             return
         known = self.metadata.image.topics.by_id
-        ids = {topic.topic_id for topic in topics} & known.keys()
-        self.denied = {each for each in ids if not context.allows(WRITE_TOPIC, known[each].name)}
+        self.denied = {
+            each.topic_id
+            for each in topics
+            if each.topic_id in known and not context.allows(WRITE_TOPIC, known[each.topic_id].name)
+        }
 
     def is_transactional(self) -> bool:
         for topic in self.request.topic_data:

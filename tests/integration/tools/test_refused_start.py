@@ -103,7 +103,7 @@ def test_log_directory_that_cannot_be_created_is_named(tmp_path: Path) -> None:
             "listeners": "SASL_PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
             "inter.broker.listener.name": "SASL_PLAINTEXT",
         },
-        {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"},
+        {"authorizer.class.name": "org.example.OwnAuthorizer"},
         {"remote.log.storage.system.enable": "true"},
         {"num.partitions": "0"},
         {"num.partitions": "many"},

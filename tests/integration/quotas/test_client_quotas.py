@@ -15,6 +15,7 @@ from moldau.protocol.messages.create_partitions import CreatePartitionsRequest, 
 from moldau.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from moldau.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from moldau.protocol.messages.metadata import MetadataRequest
+from tests.harness.clients.share import ShareClient, acquired
 from tests.harness.waiting import eventually
 from tests.harness.wire.batches import batch
 from tests.harness.wire.requests import (
@@ -114,6 +115,30 @@ def test_consumer_over_its_quota_receives_an_empty_response(
             timeout=5,
             what="the client receives records again",
         )
+
+
+def test_share_group_member_over_its_quota_acquires_nothing(
+    node: Node, admin: AdminClient, wire: Wire, topic: str
+) -> None:
+    """Apache Kafka acquires the records and answers without them; they stay locked for a while."""
+    create_and_wait(node.bootstrap_servers, topic)
+    member = ShareClient(node.bootstrap_servers, topic, [topic])
+    member.join()
+    member.fetch()
+    for _ in range(4):
+        wire.call(produce_request(topic, records(150_000)), PRODUCE_VERSION)
+    with quota(admin, "consumer_byte_rate", 250_000.0):
+        seen: list[int] = []
+        throttled = False
+        while len(seen) < 4:
+            response = member.fetch()
+            throttled |= response.throttle_time_ms > 0
+            for _, _, first, last, deliveries in acquired(response):
+                assert deliveries == 1, "no record was acquired and not delivered"
+                seen += range(first, last + 1)
+        assert seen == [0, 1, 2, 3]
+        assert throttled
+    member.close()
 
 
 def test_request_time_is_limited_and_throttles_at_most_a_window(admin: AdminClient, wire: Wire) -> None:

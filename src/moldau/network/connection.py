@@ -310,6 +310,8 @@ class Connection(asyncio.BufferedProtocol):
             self._writer.write(self._slots.popleft().parts or ())
         if slot.closes is not None and slot.closes():
             self._closing = True
+            # Nothing takes frames out of the buffer any more.
+            self._pause_reading()
             self._writer.flush()
             self._loop.call_later(_CLOSE_DELAY_SECONDS, self.close)
             return

@@ -312,6 +312,10 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
         protocol = self._protocol
         while self._secured and not self._reading_paused and not self._closing:
             room = protocol.get_buffer(-1)
+            if not room:
+                # The protocol should have paused: without room this loop would never end.
+                self._fail(BufferError("received data has no room"))
+                break
             size, ended = self._read_into(cast(memoryview, room))
             if size:
                 protocol.buffer_updated(size)

@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 import uvloop
 
+from moldau.network.connection import Connection
 from moldau.network.handshakes import Handshakes
+from moldau.network.responses import Parts, Response
 from moldau.network.tls import TlsLayer
 from moldau.security.tls.authority import Authority, IssuedCertificate
 
@@ -410,5 +412,62 @@ def test_the_peer_may_leave_at_any_moment(
             await asyncio.gather(*(peer.lost for peer in served.peers))
         assert served.handshakes.in_progress == 0
         assert failures == []
+
+    run(test)
+
+
+class RefusesLogins:
+    """Answers the first frame and closes the connection after it, as for a failed login."""
+
+    def dispatch(self, connection: Connection, frame: memoryview) -> Response:
+        return Response(pending=self._refusal(), closes=lambda: True)
+
+    async def _refusal(self) -> Parts:
+        return [b"\0\0\0\2no"]
+
+    def disconnected(self, connection: Connection) -> None:
+        return None
+
+
+def test_data_after_a_refused_login_is_not_read(
+    run: Callable[[Test], None], server_side: ssl.SSLContext, client_side: ssl.SSLContext
+) -> None:
+    async def test() -> None:
+        loop = asyncio.get_running_loop()
+
+        def accepted() -> TlsLayer:
+            connection = Connection(RefusesLogins(), 100_000, loop, lambda _: True, lambda _: None)
+            return TlsLayer(connection, server_side, server_side=True, handshake_timeout=10, loop=loop)
+
+        server = await loop.create_server(accepted, HOST, 0)
+        peer, layer = await connect(client_side, server.sockets[0].getsockname()[1])
+        layer.write(b"\0\0\0\2ok")
+        await peer.has(6)
+        # More than the buffer of the connection holds, in frames that are never dispatched.
+        layer.write(b"\0\0\0\2ok" * 20_000)
+        await peer.lost
+        server.close()
+
+    run(test)
+
+
+class Full(Peer):
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return memoryview(b"")
+
+
+def test_a_protocol_without_a_buffer_is_disconnected(
+    run: Callable[[Test], None], server_side: ssl.SSLContext, client_side: ssl.SSLContext
+) -> None:
+    async def test() -> None:
+        loop, full = asyncio.get_running_loop(), Full()
+        server = await loop.create_server(
+            lambda: TlsLayer(full, server_side, server_side=True, handshake_timeout=10, loop=loop), HOST, 0
+        )
+        peer, layer = await connect(client_side, server.sockets[0].getsockname()[1])
+        layer.write(b"data")
+        await peer.lost
+        assert isinstance(await full.lost, BufferError)
+        server.close()
 
     run(test)

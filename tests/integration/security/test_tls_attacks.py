@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import ssl
 import struct
@@ -88,6 +89,23 @@ def test_a_name_that_the_certificate_lacks(certificates: Certificates) -> None:
             (await NodeConnection.connect(HOST, cluster.port, connector=connector)).close()
 
         asyncio.run(connect())
+
+
+def test_an_expired_certificate_of_the_server(certificates: Certificates) -> None:
+    now = datetime.now(UTC)
+    expired = certificates.authority.issue(
+        "server", HOSTS, not_before=now - timedelta(days=2), not_after=now - timedelta(days=1)
+    ).write_pem(certificates.folder / "expired-server.pem")
+    # A listener that brokers do not use: with an expired certificate they could not connect.
+    config = {
+        "listeners": "PLAINTEXT://127.0.0.1:0,OUTSIDE://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,OUTSIDE:SSL,CONTROLLER:PLAINTEXT",
+        **certificates.server_properties(),
+        "ssl.keystore.location": str(expired),
+    }
+    with Cluster(config=config) as cluster:
+        [port] = [int(each) for each in re.findall(r"'OUTSIDE': (\d+)", cluster.log_file.read_text())]
+        assert "expired" in reason(port, certificates.java())
 
 
 def test_expired_certificates(certificates: Certificates, cluster: Cluster) -> None:

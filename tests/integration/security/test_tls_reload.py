@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from moldau.testing import Cluster
 from tests.harness.security.certificates import HOSTS, Certificates
+from tests.harness.tools import ToolRun, run_tool
 from tests.harness.waiting import eventually
 
 LISTENERS = {"listener.security.protocol.map": "PLAINTEXT:SSL,CONTROLLER:SSL"}
@@ -66,6 +67,28 @@ def test_another_file_takes_effect(cluster: Cluster, certificates: Certificates)
     issued = certificates.issue("server", HOSTS)
     alter(cluster, certificates, str(issued.write_pem(certificates.folder / "new.pem")))
     eventually(lambda: served(cluster, certificates) != before)
+
+
+def test_kafka_configs_replaces_the_store_of_a_listener(
+    cluster: Cluster, certificates: Certificates, tmp_path: Path
+) -> None:
+    client = tmp_path / "client.properties"
+    client.write_text("".join(f"{name}={value}\n" for name, value in certificates.java().items()))
+
+    def add(config: str) -> ToolRun:
+        common = ("--bootstrap-server", cluster.bootstrap_servers, "--command-config", str(client))
+        entity = ("--entity-type", "brokers", "--entity-name", "1")
+        return run_tool("kafka-configs", *common, *entity, "--alter", "--add-config", config)
+
+    before = served(cluster, certificates)
+    fresh = certificates.issue("server", HOSTS).write_pem(certificates.folder / "fresh.pem")
+    done = add(f"{LOCATION}={tmp_path / 'missing.pem'}")
+    assert done.code != 0
+    assert "cannot be read" in done.out + done.err
+    assert add(f"{LOCATION}={fresh}").code == 0
+    eventually(lambda: served(cluster, certificates) != before, timeout=10)
+    without_listener = add(f"ssl.keystore.location={fresh}")
+    assert "only per-listener using the listener prefix" in without_listener.out + without_listener.err
 
 
 def test_the_same_path_with_new_content_takes_effect(cluster: Cluster, certificates: Certificates) -> None:

@@ -116,6 +116,8 @@ def _apply_protocols(context: ssl.SSLContext, settings: TlsSettings) -> None:
         raise ConfigError("ssl.cipher.suites has no suite for any of ssl.enabled.protocols.")
     context.minimum_version = min(_VERSIONS[each] for each in enabled)
     context.maximum_version = max(_VERSIONS[each] for each in enabled)
+    # A client could demand one expensive handshake after the other on a single connection.
+    context.options |= ssl.OP_NO_RENEGOTIATION
     for name, option in _DISABLE.items():
         if name not in enabled:
             context.options |= option

@@ -71,6 +71,12 @@ def test_versions(settings: TlsSettings) -> None:
         handshake(server_context(old), client_context(new))
 
 
+def test_renegotiation_is_off(settings: TlsSettings) -> None:
+    for context in (server_context(settings), client_context(settings)):
+        assert context.options & ssl.OP_NO_RENEGOTIATION
+        assert context.options & ssl.OP_NO_COMPRESSION
+
+
 def test_suites_choose_the_version(settings: TlsSettings) -> None:
     suite = "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"
     chosen = handshake(server_context(replace(settings, cipher_suites=(suite,))), client_context(settings))[0]

@@ -91,6 +91,5 @@ SUITE = Suite(
     command=_command,
     verdict=_verdict,
     at_once=1,  # Some tests share a transactional id and would fence each other.
-    config={"node.id": "0", "num.partitions": "4", "group.min.session.timeout.ms": "3000"},
-    apache_config=AUTHORIZER,
+    config={"node.id": "0", "num.partitions": "4", "group.min.session.timeout.ms": "3000", **AUTHORIZER},
 )

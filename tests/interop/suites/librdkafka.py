@@ -2,7 +2,7 @@
 
 Tests that need no broker are excluded. A few need a broker without topic auto-creation. They run in quick
 mode, unless that would skip sub-tests: some would pass without having done anything. If they call Kafka's
-tools, they get Moldau's, or Java's if Moldau has none.
+tools, they get Moldau's.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from tests.interop.suites.suite import AUTHORIZER, CACHE, Command, Outcome, Ran,
 
 _VERSION = "2.0.2"
 _TOOLS = CACHE / "librdkafka-tools"
-_JAVA_TOOL = """\
+_TOOL = """\
 #!/bin/sh
-exec java -cp "$KAFKA_LIBS/*" {main} "$@"
+exec {python} -m moldau {name} "$@"
 """
 _DECLARED = re.compile(r"^    _TEST\((\w+),(.*?)(?=^    _TEST\(|^#|^\};|^    /\*)", re.MULTILINE | re.DOTALL)
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -49,12 +49,10 @@ def _make_tools() -> None:
     """Make the part of Kafka's `bin/` folder that the tests use."""
     folder = _TOOLS / "bin"
     folder.mkdir(parents=True, exist_ok=True)
-    topics = folder / "kafka-topics.sh"
-    topics.unlink(missing_ok=True)
-    topics.symlink_to(Path(sys.executable).parent / "kafka-topics.sh")
-    acls = folder / "kafka-acls.sh"
-    acls.write_text(_JAVA_TOOL.format(main="org.apache.kafka.tools.AclCommand"))
-    acls.chmod(0o755)
+    for name in ("kafka-topics", "kafka-acls"):
+        tool = folder / f"{name}.sh"
+        tool.write_text(_TOOL.format(python=sys.executable, name=name))
+        tool.chmod(0o755)
 
 
 def _declarations() -> dict[str, str]:
@@ -109,8 +107,7 @@ SUITE = Suite(
     tests=lambda: list(_declarations()),
     command=_command,
     verdict=_verdict,
-    config={"num.partitions": "4", "group.initial.rebalance.delay.ms": "500"},
-    apache_config=AUTHORIZER,
+    config={"num.partitions": "4", "group.initial.rebalance.delay.ms": "500", **AUTHORIZER},
     test_config=_test_config,
     timeout_seconds=120.0,
 )

@@ -86,7 +86,7 @@ class Brokers:
         port = _fixed_port(self._suite.port) or free_port()
         config = {**config, "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}"}
         if self._broker == "apache":
-            apache = ApacheCluster(config={**config, **self._suite.apache_config})
+            apache = ApacheCluster(config=config)
             apache.port = port
             return self._stack.enter_context(apache).bootstrap_servers
         listeners = {"listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:0"}

@@ -12,7 +12,7 @@ from tests.interop.jars import FOLDER
 #: Packages, builds and test output; `make clean` removes it.
 CACHE = FOLDER / "suites"
 
-#: Apache Kafka with ACLs; everything is allowed if no ACL is found.
+#: A broker with ACLs; everything is allowed if no ACL is found.
 AUTHORIZER = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found": "true",
@@ -64,8 +64,6 @@ class Suite:
     verdict: Callable[[str, Ran], Outcome]
     #: Broker configs in the project's own scripts.
     config: Mapping[str, str] = field(default_factory=dict)
-    #: Those among them that Moldau does not support yet; Apache Kafka is run with them.
-    apache_config: Mapping[str, str] = field(default_factory=dict)
     #: Additional configs by test; tests with the same ones share a broker.
     test_config: Callable[[str], Mapping[str, str]] = lambda _: {}
     timeout_seconds: float = 60.0

@@ -102,7 +102,9 @@ def test_examples_of_tests_pass(tmp_path: Path) -> None:
         (tmp_path / f"test_example_{number}.py").write_text(own_code + example)
     done = run_pytest(tmp_path, "-q")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert f"{sum(text.count('def test_') for text in examples)} passed" in done.stdout
+    [passed] = re.findall(r"(\d+) passed", done.stdout)
+    # A test of several protocols counts as often as it runs.
+    assert int(passed) >= sum(text.count("def test_") for text in examples)
 
 
 def test_node_with_a_properties_file(tmp_path: Path) -> None:

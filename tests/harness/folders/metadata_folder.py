@@ -54,7 +54,9 @@ def lasting_records(directory: Path, *, leaders: bool = False) -> list[str]:
     folder = str(directory / METADATA_FOLDER)
     latest = list_snapshots(PosixDisk(), folder)[-1]
     records = read_snapshot(PosixDisk(), f"{folder}/{latest.file_name}").records
-    return sorted(repr(record) if leaders else _normal(record) for record in records if not _is_own(record))
+    return sorted(
+        _complete(record) if leaders else _normal(record) for record in records if not _is_own(record)
+    )
 
 
 def _is_own(record: MetadataRecord) -> bool:
@@ -73,7 +75,13 @@ def _normal(record: MetadataRecord) -> str:
         record.leader, record.leader_epoch, record.partition_epoch, record.isr = 1, 0, 0, [1]
         record.leader_recovery_state = 0
         record.eligible_leader_replicas = record.last_known_elr = None
-    return repr(record)
+    return _complete(record)
+
+
+def _complete(record: MetadataRecord) -> str:
+    """Return the record as `repr` does, with the values that `repr` hides."""
+    values = ", ".join(f"{field.name}={getattr(record, field.name)!r}" for field in record.FIELDS)
+    return f"{type(record).__name__}({values})"
 
 
 def records_of_every_type() -> list[MetadataRecord]:

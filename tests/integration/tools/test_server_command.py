@@ -183,10 +183,7 @@ class TestInvalidArguments:
         ("setting", "named"),
         [
             ("listeners=SSL://localhost:{port},CONTROLLER://localhost:0", "SSL"),
-            (
-                "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-                "authorizer.class.name",
-            ),
+            ("authorizer.class.name=org.example.OwnAuthorizer", "authorizer.class.name"),
             ("num.partitions=none", "num.partitions"),
             ("log.segment.bytes=10", "log.segment.bytes"),
         ],

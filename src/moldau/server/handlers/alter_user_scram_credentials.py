@@ -15,6 +15,7 @@ from moldau.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsResponse,
 )
 from moldau.security.acl.permissions import ALTER_CLUSTER
+from moldau.server.controller.authorization import requires
 from moldau.server.controller.channel import ControllerChannel
 from moldau.server.dispatch.context import RequestContext
 
@@ -22,5 +23,4 @@ from moldau.server.dispatch.context import RequestContext
 def handle(
     controller: ControllerChannel, context: RequestContext, request: AlterUserScramCredentialsRequest
 ) -> Awaitable[AlterUserScramCredentialsResponse]:
-    context.require(ALTER_CLUSTER)
-    return controller.decide(context, request, alter_user_scram_credentials)
+    return controller.decide(context, request, alter_user_scram_credentials, requires(ALTER_CLUSTER))

@@ -7,6 +7,7 @@ the memory.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
 
@@ -17,6 +18,8 @@ S = TypeVar("S")
 
 EXPIRY_MS = 3_600_000
 MAX_SENSORS = 10_000
+#: Longer client ids are replaced by a digest: a client id has up to 32 KiB.
+MAX_CLIENT_ID = 1_000
 
 
 class Sensor(Generic[S]):
@@ -61,7 +64,7 @@ class Sensors(Generic[S]):
 
     def of(self, user: str, client_id: str | None, now_ms: int) -> Sensor[S] | None:
         """Return the sensor of a client; None if the client is not limited."""
-        name = (user, client_id or "")
+        name = (user, _bounded(client_id or ""))
         try:
             sensor = self._resolved[name]
         except KeyError:
@@ -100,3 +103,9 @@ class Sensors(Generic[S]):
             self._resolved.clear()
         for client in clients:
             del self._sensors[client]
+
+
+def _bounded(client_id: str) -> str:
+    if len(client_id) <= MAX_CLIENT_ID:
+        return client_id
+    return hashlib.sha256(client_id.encode("utf-8", "surrogatepass")).hexdigest()

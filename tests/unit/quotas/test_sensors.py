@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from moldau.metadata.image import quota_entity
-from moldau.quotas.sensors import EXPIRY_MS, Sensors
+from moldau.quotas.sensors import EXPIRY_MS, MAX_CLIENT_ID, Sensors
 
 KEY = "producer_byte_rate"
 DEFAULT_CLIENT = quota_entity([("client-id", None)])
@@ -68,3 +68,14 @@ def test_client_ids_chosen_by_a_client_do_not_fill_the_memory() -> None:
         assert table.of("u", "busy", now) is busy
     assert len(table) <= 100
     assert len(table._resolved) <= 200
+
+
+def test_long_client_ids_are_not_kept() -> None:
+    table = sensors()
+    table.apply({DEFAULT_CLIENT: {KEY: 10.0}})
+    long = "c" * 32_000
+    sensor = table.of("u", long + "1", 0)
+    assert sensor is table.of("u", long + "1", 1)
+    assert sensor is not table.of("u", long + "2", 1)
+    kept = [*table._sensors, *table._resolved]
+    assert max(len(text) for names in kept for text in names) <= MAX_CLIENT_ID

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from moldau.base.printable import one_line
 from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.apis import APIS
 from moldau.security.acl.bindings import AclBinding
@@ -23,6 +24,7 @@ audit: Final = logging.getLogger(AUDIT_LOGGER)
 SUPER_USER: Final = "SuperUser"
 DEFAULT_ALLOW: Final = "DefaultAllow"
 DEFAULT_DENY: Final = "DefaultDeny"
+_MAX_LINE: Final = 100_000
 
 
 def audit_line(
@@ -39,10 +41,11 @@ def audit_line(
     """Return Kafka's sentence about a decision; `references` is how often the request names the resource."""
     operation, resource_type = permission
     kind = resource_type.name.title().replace("_", "")
-    return (
+    return one_line(
         f"Principal = {principal} is {'Allowed' if allowed else 'Denied'} operation = {operation.name} "
         f"from host = {host} on resource = {kind}:LITERAL:{name} for request = {_api_name(api_key)} "
-        f"with resourceRefCount = {references} based on rule {rule}"
+        f"with resourceRefCount = {references} based on rule {rule}",
+        _MAX_LINE,
     )
 
 

@@ -42,6 +42,8 @@ from moldau.security.principal import KafkaPrincipal, parse_principal
 
 #: The limit on cached decisions.
 MAX_CACHED_DECISIONS = 32_768
+#: Decisions about longer names are not cached: clients choose them, and a name has up to 32 KiB.
+MAX_CACHED_NAME = 256
 #: The resource in the first check of `authorize_by_resource_type`, as in Kafka.
 _ANY_RESOURCE = "hardcode"
 
@@ -150,6 +152,8 @@ class StandardAuthorizer:
         allowed = self._decisions.get(key)
         if allowed is None:
             allowed = self._decide(str(principal), host, permission, name)
+            if len(name) > MAX_CACHED_NAME:
+                return allowed
             if len(self._decisions) >= MAX_CACHED_DECISIONS:
                 self._decisions.clear()
             self._decisions[key] = allowed

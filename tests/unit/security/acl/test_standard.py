@@ -313,3 +313,16 @@ def test_decisions_equal_a_plain_reading_of_all_acls() -> None:
             principal, host, name = rng.choice([ALICE, BOB]), rng.choice(hosts[1:]), rng.choice(names)
             expected = plainly(acls, str(principal), host, permission, name)
             assert authorizer.authorize(principal, host, permission, name) is expected
+
+
+def test_decisions_about_long_names_are_not_kept() -> None:
+    authorizer = authorizer_with("ALLOW User:alice READ TOPIC foo*")
+    for number in range(3):
+        assert authorizer.authorize(ALICE, HOST, READ_TOPIC, f"foo{number}" + "o" * 30_000)
+    assert not authorizer._decisions
+
+
+def test_a_name_cannot_forge_a_line_of_the_audit_log(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, AUDIT_LOGGER):
+        authorizer_with().authorize(ALICE, HOST, READ_TOPIC, "a\nPrincipal = User:root is Allowed")
+    assert [r"Topic:LITERAL:a\nPrincipal" in line for line in caplog.messages] == [True]

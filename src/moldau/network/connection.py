@@ -24,6 +24,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Protocol
 
+from moldau.base.printable import one_line
 from moldau.network.frames import FrameBuffer, FrameTooLarge
 from moldau.network.responses import Parts, Response, ResponseWriter
 from moldau.security.principal import KafkaPrincipal
@@ -245,7 +246,9 @@ class Connection(asyncio.BufferedProtocol):
                     break
                 self._dispatch(frame)
         except (CloseConnection, FrameTooLarge) as reason:
-            logger.warning("closing connection from %s:%d: %s", self.peer_host, self.peer_port, reason)
+            logger.warning(
+                "closing connection from %s:%d: %s", self.peer_host, self.peer_port, one_line(str(reason))
+            )
             self.close()
         finally:
             self._writer.corked = False
@@ -287,7 +290,7 @@ class Connection(asyncio.BufferedProtocol):
                 "requests of the closed connection from %s:%d are dropped: %s",
                 self.peer_host,
                 self.peer_port,
-                reason,
+                one_line(str(reason)),
             )
         for each in started:
             each.add_done_callback(_retrieve_exception)
@@ -301,7 +304,8 @@ class Connection(asyncio.BufferedProtocol):
             return
         if error is not None:
             trace = None if isinstance(error, CloseConnection) else error
-            logger.warning("closing connection from %s: %s", self.peer_host, error, exc_info=trace)
+            reason = one_line(str(error))
+            logger.warning("closing connection from %s: %s", self.peer_host, reason, exc_info=trace)
             self.close()
             return
         slot.parts = task.result()

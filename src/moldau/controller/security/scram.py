@@ -6,6 +6,7 @@ is answered with DUPLICATE_RESOURCE and not changed. All other users of the requ
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
@@ -115,10 +116,10 @@ def describe_user_scram_credentials(
     image: MetadataImage, request: describe.DescribeUserScramCredentialsRequest
 ) -> describe.DescribeUserScramCredentialsResponse:
     """Return mechanisms and iterations of the named users, or of all; never salts or keys."""
-    names = [user.name for user in request.users or ()]
-    users = dict.fromkeys(names) if names else dict.fromkeys(user for _, user in image.scram)
+    times = Counter(user.name for user in request.users or ())
+    users = times or dict.fromkeys(user for _, user in image.scram)
     return describe.DescribeUserScramCredentialsResponse(
-        results=[_described(image, user, names.count(user) > 1) for user in users]
+        results=[_described(image, user, times[user] > 1) for user in users]
     )
 
 

@@ -23,6 +23,7 @@ from enum import Enum, auto
 from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.pool import Pool
+from moldau.base.printable import one_line
 from moldau.network.connection import CloseConnection, Connection
 from moldau.network.responses import Parts, Response
 from moldau.protocol.api_keys import ApiKey
@@ -185,7 +186,7 @@ class SaslAuthentication:
                 login.activity,
                 connection.peer_host,
                 self._listener.name,
-                refused,
+                one_line(str(refused)),
             )
             await asyncio.sleep(self._settings.failure_delay_seconds)
             if refused.header is None:

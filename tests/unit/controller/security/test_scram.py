@@ -158,3 +158,8 @@ def test_an_error_of_the_whole_request_is_repeated_for_every_user() -> None:
     assert isinstance(failed, AlterUserScramCredentialsResponse)
     assert [(each.user, each.error_code) for each in failed.results] == [("alice", 31), ("bob", 31)]
     assert b"secret" not in repr(request).encode() and "[hidden]" in repr(request)
+
+
+def test_many_users_are_described_in_linear_time() -> None:
+    users = [str(number) for number in range(60_000)]
+    assert len(describe(Cluster(), *users)) == len(users)

@@ -314,6 +314,12 @@ def test_a_failed_login_is_logged_without_secrets(world: World, caplog: pytest.L
     assert "guess" not in caplog.text and "secret" not in caplog.text
 
 
+def test_a_client_cannot_forge_a_line_of_the_log(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    world.handshake("X\nuser root logged in")
+    assert r"X\nuser root" in caplog.text
+
+
 def test_frames_that_follow_a_disconnect_do_not_enter_a_running_exchange(world: World) -> None:
     header = encode_request_header(RequestHeader(ApiKey.SASL_HANDSHAKE, 1, 7, "test"))
     frame = memoryview(header + encode_bytes(SaslHandshakeRequest(mechanism="PLAIN"), 1))

@@ -43,6 +43,9 @@ def _refusal(context: RequestContext, request: CreateDelegationTokenRequest) -> 
     owner = token_owner(request, context.principal)
     if str(owner) != str(context.principal) and not context.allows(CREATE_USER_TOKENS, str(owner)):
         return ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
+    if not owner.type or ":" in owner.type:
+        # Such an owner could not be read again from the token's record.
+        return ErrorCode.INVALID_PRINCIPAL_TYPE
     if any(renewer.principal_type != USER for renewer in request.renewers):
         return ErrorCode.INVALID_PRINCIPAL_TYPE
     return None

@@ -66,7 +66,8 @@ def handle(
 ) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
     topic = _TOPICS.get(request.key_type)
     denied = _denied(context, request)
-    if denied >= set(_keys(context, request)):
+    is_unknown = request.key_type == SHARE and context.api_version < _SHARE_SINCE
+    if is_unknown or denied >= set(_keys(context, request)):
         return _respond(metadata.image, context, request, topic, denied)
     if topic is not None and topic not in metadata.image.topics.by_name:
         return _create_and_respond(metadata, internal_topics, context, request, topic, denied)

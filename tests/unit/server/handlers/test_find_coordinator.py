@@ -64,3 +64,10 @@ def test_each_key_is_authorised() -> None:
         ErrorCode.GROUP_AUTHORIZATION_FAILED,
     ]
     assert topics.created == ["__consumer_offsets"]
+
+
+def test_versions_without_share_groups_create_no_topic() -> None:
+    topics = InternalTopics()
+    request = FindCoordinatorRequest(key_type=SHARE, coordinator_keys=["a"])
+    assert find(topics, request, 5).coordinators[0].error_code == ErrorCode.INVALID_REQUEST
+    assert topics.created == []

@@ -113,7 +113,9 @@ def time_claim(claims: Claims, name: str, *, required: bool) -> int | None:
         if required:
             raise InvalidToken(f"claim '{name}' is missing")
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidToken(f"claim '{name}' is not a number")
+    if isinstance(value, float) and not math.isfinite(value):
         raise InvalidToken(f"claim '{name}' is not a number")
     if not 0 <= value < _MAX_SECONDS:
         raise InvalidToken(f"claim '{name}' is out of range")

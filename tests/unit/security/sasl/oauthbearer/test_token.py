@@ -58,7 +58,7 @@ def test_a_token_has_three_sections(text: str) -> None:
         sections(text)
 
 
-@pytest.mark.parametrize("value", [None, "1", True, [], {}, -1, float("inf"), 1e300])
+@pytest.mark.parametrize("value", [None, "1", True, [], {}, -1, float("inf"), 1e300, 10**400])
 def test_times_are_numbers_in_range(value: Any) -> None:
     with pytest.raises(InvalidToken, match="exp"):
         time_claim({"exp": value}, "exp", required=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from moldau.base.errors import ErrorCode
 from moldau.client.admin.client import AdminClient, checked
 from moldau.client.admin.topics import NewTopic
 from moldau.protocol.messages.create_acls import CreateAclsRequest
@@ -60,7 +61,15 @@ def both(libs: Path) -> Iterator[tuple[ApacheCluster, Cluster]]:
             with AdminClient(node.bootstrap_servers) as admin:
                 checked(admin.create_topics([NewTopic("orders", partitions=2, replication_factor=1)]))
                 checked(admin.create_acls(map(acl, ACLS)))
+            # Apache Kafka applies ACLs shortly after its answer.
+            eventually(lambda node=node: is_refused(node), what="the ACLs are applied")
         yield apache, moldau
+
+
+def is_refused(node: ApacheCluster | Cluster) -> bool:
+    with Wire(node.bootstrap_servers) as wire:
+        answer = wire.call(produce(), 9).responses[0]
+    return bool(answer.partition_responses[0].error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
 def produce() -> ProduceRequest:

@@ -59,8 +59,8 @@ class ListenerTls:
         self._handshakes = handshakes
         self._config = config
         self._loaded: _Loaded | None = None
-        #: The stamps of files that could not be used, so that each failure is logged once.
-        self._failed: _Stamps | None = None
+        #: Why the last change could not be applied, so that each failure is logged once.
+        self._failure = ""
 
     def server(self) -> SSLContext:
         context = self._current().server
@@ -93,12 +93,11 @@ class ListenerTls:
         try:
             loaded = await pool.run(self._renewed, config)
         except ConfigError as error:
-            stamps = _stamps(tls_settings(config, self._name))
-            if stamps != self._failed:
-                self._failed = stamps
+            if error.sentence != self._failure:
+                self._failure = error.sentence
                 logger.error("listener %s keeps its certificates: %s", self._name, error.sentence)
             return
-        self._failed = None
+        self._failure = ""
         if loaded is not self._loaded:
             self._loaded = loaded
             logger.info("listener %s uses new certificates for new connections", self._name)

@@ -109,3 +109,21 @@ def test_a_node_that_does_not_trust_itself_does_not_start(certificates: Certific
     config = BrokerConfig(properties(certificates, **{"ssl.truststore.location": str(strange.ca)}))
     with pytest.raises(ConfigError, match=r"Listener CLIENTS: .*trust store"):
         NodeTls(config).load()
+
+
+def test_configs_that_contradict_each_other_do_not_stop_the_node(
+    certificates: Certificates, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A change that is sent to a controller is not checked by the broker that it concerns."""
+    config = BrokerConfig(properties(certificates))
+    tls = NodeTls(config)
+    tls.load()
+    listener = tls.of("CLIENTS")
+    assert listener is not None
+    first = listener.server()
+    wrong = config.with_dynamic({}, {"listener.name.clients.ssl.keystore.type": "PKCS12"})
+    with caplog.at_level(logging.ERROR):
+        for _ in range(2):
+            asyncio.run(tls.apply(wrong, InlinePool()))
+    assert listener.server() is first
+    assert ["ssl.keystore.password is not" in each for each in caplog.messages] == [True]

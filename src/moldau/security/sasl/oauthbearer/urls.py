@@ -12,6 +12,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
@@ -85,7 +86,7 @@ class Endpoint:
                 return self._read_all(response)
         except urllib.error.HTTPError as error:
             raise self._refused(error) from None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, HTTPException) as error:
             reason = getattr(error, "reason", None) or error
             raise FetchFailed(f"{self.url} cannot be read: {reason}") from None
 

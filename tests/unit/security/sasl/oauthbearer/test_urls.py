@@ -83,3 +83,21 @@ def test_large_files_are_refused(tmp_path: Path) -> None:
     file.write_bytes(bytes(1024 * 1024 + 1))
     with pytest.raises(FetchFailed, match="larger"):
         Endpoint(f"file://{file}").read()
+
+
+def test_a_server_that_does_not_speak_http_is_a_failure() -> None:
+    import socket
+    import threading
+
+    def answer(server: socket.socket) -> None:
+        connection, _ = server.accept()
+        with connection:
+            connection.recv(10_000)
+            connection.sendall(b"220 mail.example.org ESMTP\r\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=answer, args=(server,))
+        thread.start()
+        with pytest.raises(FetchFailed, match="cannot be read"):
+            Endpoint(f"http://127.0.0.1:{server.getsockname()[1]}/").read()
+        thread.join()

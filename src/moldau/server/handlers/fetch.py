@@ -36,7 +36,7 @@ partitions get TOPIC_AUTHORIZATION_FAILED.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -199,6 +199,9 @@ class _Fetch:
         self.urgent = False
         #: The partitions that the client may not read.
         self._denied: AbstractSet[SessionKey] = _NONE
+        #: The partitions that were authorised; None without an authorizer. While this request waits, another
+        #: one may add partitions to the session.
+        self._authorized: AbstractSet[SessionKey] | None = None
         self._partitions: list[Partition] = []
         #: The readable end of each log when it was read.
         self._seen: list[tuple[Log, tuple[int, ...]]] = []
@@ -206,9 +209,10 @@ class _Fetch:
 
     def authorize(self) -> None:
         """Find the partitions that the client may not read."""
+        self._authorized = frozenset(self.session.partitions)
         if self.follower is not None:
             if not self.context.allows(CLUSTER_ACTION):
-                self._denied = frozenset(self.session.partitions)
+                self._denied = self._authorized
             return
         topics = self.metadata.image.topics.by_id
         names = {key: _topic_name(topics, key) for key in self.session.partitions}
@@ -216,20 +220,24 @@ class _Fetch:
         if denied:
             self._denied = {key for key, name in names.items() if name in denied}
 
+    def _asked(self) -> Iterable[tuple[SessionKey, SessionPartition]]:
+        """Return the partitions of the session, without those that were not authorised for this request."""
+        partitions, authorized = self.session.partitions.items(), self._authorized
+        if authorized is None:
+            return partitions
+        return ((key, known) for key, known in partitions if key in authorized)
+
     # Reading.
 
     def attempt(self) -> bool:
         """Read all partitions; return False if pages are missing in the page cache."""
         self._reset()
-        return all(
-            self._is_idle(known) or self._take(key, known.request)
-            for key, known in self.session.partitions.items()
-        )
+        return all(self._is_idle(known) or self._take(key, known.request) for key, known in self._asked())
 
     async def read_cold(self) -> FetchResponse:
         """Read all partitions, those with missing pages in the pool."""
         self._reset()
-        for key, known in list(self.session.partitions.items()):
+        for key, known in list(self._asked()):
             asked = known.request
             if not self._is_idle(known) and not self._take(key, asked):
                 self._take(key, asked, await self._from_disk(key, asked))

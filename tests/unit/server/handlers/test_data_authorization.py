@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -35,7 +37,8 @@ async def create_topics(node: Node) -> dict[str, bytes]:
 
 
 async def answer(node: Node, key: ApiKey, request: Any, version: int, *grants: Any) -> Any:
-    result: Any = broker_handlers(node.broker)[key](context(*grants, version=version), request)
+    sender = context(*grants, version=version)._replace(connection=Mock(has_more=False))
+    result: Any = broker_handlers(node.broker)[key](sender, request)
     result = getattr(result, "response", result)
     return await result if asyncio.iscoroutine(result) else result
 
@@ -134,6 +137,35 @@ def test_a_revoked_permission_ends_an_incremental_session_with_errors(tmp_path: 
             ]
 
     asyncio.run(scenario())
+
+
+def test_a_waiting_fetch_does_not_read_what_another_request_adds_to_its_session(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running_node(tmp_path) as node:
+            await create_topics(node)
+            both = (WRITE_TOPIC, "mine"), (WRITE_TOPIC, "other")
+            grant = (READ_TOPIC, "mine")
+            first = fetch(session_epoch=0)
+            del first.topics[1]
+            session_id = (await answer(node, ApiKey.FETCH, first, 12, grant)).session_id
+            wait = FetchRequest(
+                max_wait_ms=20_000, min_bytes=1, max_bytes=1 << 20, session_id=session_id, session_epoch=1
+            )
+            waiting = asyncio.create_task(answer(node, ApiKey.FETCH, wait, 12, grant))
+            await until(lambda: len(node.broker.replicas.by_name("mine", 0).progress.high_watermark) == 1)
+            adding = fetch(session_id=session_id, session_epoch=2)
+            assert DENIED in fetched(await answer(node, ApiKey.FETCH, adding, 12, grant))
+            await answer(node, ApiKey.PRODUCE, records(), 12, *both)
+            response = await asyncio.wait_for(waiting, 5)
+            assert [each.topic for each in response.responses] == ["mine"]
+
+    asyncio.run(scenario())
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while not condition():
+            await asyncio.sleep(0.002)
 
 
 def test_an_impostor_does_not_move_the_position_of_a_follower(

@@ -48,6 +48,8 @@ MAX_ITERATIONS: Final = 16384
 
 _GS2_HEADER = b"n,,"
 _NONCE_BITS = 130
+#: A message has a handful of fields; each of more would cost CPU before the client is known.
+_MAX_FIELDS = 64
 _PRINTABLE = re.compile(r"[\x21-\x2b\x2d-\x7e]+")
 _NAME = re.compile(r"[\x01-\x7f]+")
 _EXTENSION_NAME = re.compile(r"[A-Za-z]+")
@@ -297,7 +299,7 @@ def _parse_client_first(token: bytes) -> _ClientFirst:
         raise ValueError("no 'n,' header; channel binding is not supported")
     if authorization and not authorization.startswith("a="):
         raise ValueError("the authorization id does not begin with 'a='")
-    fields = bare.split(",")
+    fields = _fields(bare)
     if len(fields) < 2 or not fields[0].startswith("n=") or not fields[1].startswith("r="):
         raise ValueError("a user and a nonce are expected")
     if not _PRINTABLE.fullmatch(fields[1][2:]):
@@ -309,6 +311,13 @@ def _parse_client_first(token: bytes) -> _ClientFirst:
         nonce=fields[1][2:],
         token_authenticated=_extensions(fields[2:]).get(TOKEN_EXTENSION, "").lower() == "true",
     )
+
+
+def _fields(text: str) -> list[str]:
+    fields = text.split(",", _MAX_FIELDS)
+    if len(fields) > _MAX_FIELDS:
+        raise ValueError("too many fields")
+    return fields
 
 
 def _user(name: str) -> str:
@@ -331,7 +340,7 @@ def _extensions(fields: list[str]) -> dict[str, str]:
 def _parse_client_final(token: bytes) -> tuple[str, str, bytes]:
     """Return the message without its proof, the nonce and the proof."""
     without_proof, comma, proof = token.decode("ascii").rpartition(",p=")
-    fields = without_proof.split(",")
+    fields = _fields(without_proof)
     if not comma or len(fields) < 2 or not fields[0].startswith("c=") or not fields[1].startswith("r="):
         raise ValueError("a channel binding, a nonce and a proof are expected")
     _unbase64(fields[0][2:])

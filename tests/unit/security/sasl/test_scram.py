@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from moldau.base.clock import ManualClock
 from moldau.security.principal import KafkaPrincipal
+from moldau.security.sasl import scram
 from moldau.security.sasl.mechanism import (
     SCRAM_SHA_256,
     SCRAM_SHA_512,
@@ -306,3 +307,10 @@ def test_salts_have_kafkas_form() -> None:
 
 def test_credentials_do_not_show_keys() -> None:
     assert repr(CREDENTIALS[SCRAM_SHA_256, "alice"]) == "ScramCredential(iterations=4096)"
+
+
+def test_many_extensions_are_refused_before_they_are_read() -> None:
+    for token in (b"n,,n=alice,r=abc", b"c=biws,r=abc"):
+        parse = scram._parse_client_first if token.startswith(b"n") else scram._parse_client_final
+        with pytest.raises(ValueError, match="too many fields"):
+            parse(token + b",a=b" * 100_000 + b",p=AAAA")

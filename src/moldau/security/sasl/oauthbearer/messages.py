@@ -16,6 +16,8 @@ ACKNOWLEDGEMENT: Final = b"\x01"
 
 _SEPARATOR = "\x01"
 _AUTH = "auth"
+#: Each extension costs CPU before the client is known.
+_MAX_PARTS = 64
 _NAME = re.compile(r"[A-Za-z]+")
 _VALUE = re.compile(r"[\x21-\x7e \t\r\n]+")
 _TOKEN = re.compile(r"[-_~+/.a-zA-Z0-9]+=*")
@@ -47,7 +49,9 @@ def check_extensions(extensions: Mapping[str, str]) -> None:
 
 def parse_client_message(message: bytes) -> ClientMessage:
     """Parse the client's first message; `ValueError` with a reason that shows nothing of the token."""
-    parts = message.decode("utf-8", "replace").split(_SEPARATOR)
+    parts = message.decode("utf-8", "replace").split(_SEPARATOR, _MAX_PARTS)
+    if len(parts) > _MAX_PARTS:
+        raise ValueError("too many extensions")
     if len(parts) < 3 or parts[-1] or parts[-2]:
         raise ValueError("the message does not end with two separators")
     authorization_id = _authorization_id(parts[0])

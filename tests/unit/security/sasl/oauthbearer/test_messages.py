@@ -96,3 +96,9 @@ def test_extensions_that_cannot_be_sent_are_refused(extensions: dict[str, str]) 
 def test_errors_are_json_as_kafka_formats_it() -> None:
     assert error_message("invalid_token", None) == '{"status":"invalid_token"}'
     assert error_message("insufficient_scope", "[a]") == '{"status":"insufficient_scope", "scope":"[a]"}'
+
+
+def test_many_extensions_are_refused() -> None:
+    extensions = b"".join(b"%s=b\x01" % (b"x" * size) for size in range(1, 100))
+    with pytest.raises(ValueError, match="too many extensions"):
+        parse_client_message(b"n,,\x01auth=Bearer a\x01" + extensions + b"\x01")

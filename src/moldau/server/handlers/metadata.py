@@ -61,6 +61,7 @@ logger = logging.getLogger(__name__)
 #: The leader id of a partition without a leader.
 NO_LEADER = -1
 _TOPIC_IDS_SINCE = 12
+_FIRST_BROKER_SECONDS = 5.0
 #: Errors of a topic creation that are returned to the client; others are retriable.
 _RETURNED = frozenset({ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.POLICY_VIOLATION})
 
@@ -79,12 +80,36 @@ def handle(
 ) -> MetadataResponse | Awaitable[MetadataResponse]:
     if not _is_valid(request, context.api_version):
         return _refused(request)
+    if not _has_broker(dependencies.metadata.image):
+        return _respond_with_a_broker(dependencies, context, request)
+    return _answer(dependencies, context, request)
+
+
+async def _respond_with_a_broker(
+    dependencies: Dependencies, context: RequestContext, request: MetadataRequest
+) -> MetadataResponse:
+    """Wait a moment for a broker that is just starting.
+
+    After a response without brokers, librdkafka sends nothing until its next refresh, half a minute later.
+    """
+    await dependencies.metadata.until(_has_broker, _FIRST_BROKER_SECONDS)
+    answer = _answer(dependencies, context, request)
+    return answer if isinstance(answer, MetadataResponse) else await answer
+
+
+def _has_broker(image: MetadataImage) -> bool:
+    return any(not broker.fenced for broker in image.cluster.brokers.values())
+
+
+def _answer(
+    dependencies: Dependencies, context: RequestContext, request: MetadataRequest
+) -> MetadataResponse | Awaitable[MetadataResponse]:
     denied = _denied(dependencies, context, request)
     missing = _to_create(dependencies, request, denied)
     if missing:
         return _create_and_respond(dependencies, context, request, denied, missing)
     if dependencies.suspected_brokers:
-        return _respond_after_failover(dependencies, context, request, denied)
+        return _respond_after_failover(dependencies, context, request)
     return _respond(dependencies, context, request, denied, {})
 
 
@@ -126,11 +151,12 @@ def _creates(dependencies: Dependencies, request: MetadataRequest) -> bool:
 
 
 async def _respond_after_failover(
-    dependencies: Dependencies, context: RequestContext, request: MetadataRequest, denied: _Denied
+    dependencies: Dependencies, context: RequestContext, request: MetadataRequest
 ) -> MetadataResponse:
     """Respond with the new leaders of a broker that may just have failed."""
     await dependencies.suspected_brokers.settled()
-    return _respond(dependencies, context, request, denied, {})
+    # Topics may have been created meanwhile.
+    return _respond(dependencies, context, request, _denied(dependencies, context, request), {})
 
 
 def _is_valid(request: MetadataRequest, version: int) -> bool:

@@ -6,6 +6,7 @@ of older releases, select ours.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +19,8 @@ from moldau.security.sasl.oauthbearer.urls import DEFAULT_TIMEOUT_SECONDS, Endpo
 
 if TYPE_CHECKING:
     from ssl import SSLContext
+
+logger = logging.getLogger(__name__)
 
 LOGIN_MODULE: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 
@@ -55,6 +58,10 @@ def validator_of(
     handler = _text(get, name)
     _check_class(name, handler, (*_SIGNED_VALIDATORS, *_UNSECURED_VALIDATORS))
     if handler in _UNSECURED_VALIDATORS or (handler is None and _text(get, _JWKS_URL) is None):
+        logger.warning(
+            "OAUTHBEARER accepts unsecured tokens, which every client can make: set %s outside development",
+            _JWKS_URL,
+        )
         return UnsecuredValidator(options, clock)
     name = "sasl.oauthbearer.jwt.validator.class"
     _check_class(name, _text(get, name), _JWT_VALIDATORS)

@@ -6,7 +6,6 @@ import contextlib
 import logging
 import random
 import re
-import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -182,7 +181,7 @@ def test_channel_binding_cannot_be_pretended(node: Cluster) -> None:
 
 
 def answer_times(node: Cluster, mechanism: str, names: list[str]) -> dict[str, float]:
-    """Return the median time of a failed login with each name, in turns."""
+    """Return the shortest time of a failed login by name; other work on the machine only adds to it."""
     times: dict[str, list[float]] = {name: [] for name in names}
     for _ in range(25):
         for name in names:
@@ -194,7 +193,7 @@ def answer_times(node: Cluster, mechanism: str, names: list[str]) -> dict[str, f
                 else:
                     wire.call(SaslAuthenticateRequest(auth_bytes=f"n,,n={name},r=abc".encode()), 2)
                 times[name].append(time.monotonic() - begin)
-    return {name: statistics.median(each) for name, each in times.items()}
+    return {name: min(each) for name, each in times.items()}
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", SCRAM_256])

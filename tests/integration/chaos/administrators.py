@@ -10,7 +10,6 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.harness.waiting import eventually
 from tests.integration.chaos.readers import Reader
-from tests.integration.chaos.writers import librdkafka
 
 
 class Administrator(Reader):
@@ -19,7 +18,7 @@ class Administrator(Reader):
     def run(self) -> None:
         self.made: set[str] = set()
         self.removed: set[str] = set()
-        admin = AdminClient(librdkafka(self.bootstrap))
+        admin = AdminClient(self.access.librdkafka())
         for number in itertools.count(1):
             if self.stopping.is_set():
                 return
@@ -43,16 +42,16 @@ class Administrator(Reader):
 
     def check(self) -> None:
         """Check that every broker has the created topics and none of the deleted ones."""
-        for server in self.bootstrap.split(","):
-            admin = AdminClient(librdkafka(server))
+        for server in self.access.each_server:
+            admin = AdminClient(server.librdkafka())
 
             def wrong(admin: AdminClient = admin) -> set[str]:
                 there = set(admin.list_topics(timeout=20).topics)
                 return (self.made - self.removed - there) | (self.removed & there)
 
             try:
-                eventually(lambda: not wrong(), what=f"{server} knows all topics")
+                eventually(lambda: not wrong(), what=f"{server.bootstrap} knows all topics")
             except AssertionError:
                 self.history.violation(
-                    f"TOPICS: on {server} these differ from the acknowledged changes: {sorted(wrong())}"
+                    f"TOPICS: {server.bootstrap} differs from the acknowledged changes in {sorted(wrong())}"
                 )

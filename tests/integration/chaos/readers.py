@@ -10,8 +10,8 @@ from typing import Any
 import confluent_kafka
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from tests.integration.chaos.access import REQUEST_TIMEOUT_MS, Access
 from tests.integration.chaos.history import History
-from tests.integration.chaos.writers import REQUEST_TIMEOUT_MS, librdkafka
 
 Log = dict[int, list[tuple[int, bytes]]]
 
@@ -19,9 +19,9 @@ Log = dict[int, list[tuple[int, bytes]]]
 class Reader(threading.Thread):
     """Read every partition from its beginning and record the values."""
 
-    def __init__(self, name: str, bootstrap: str, topic: str, partitions: int, history: History) -> None:
+    def __init__(self, name: str, access: Access, topic: str, partitions: int, history: History) -> None:
         super().__init__(name=name, daemon=True)
-        self.bootstrap = bootstrap
+        self.access = access
         self.topic = topic
         self.partitions = partitions
         self.history = history
@@ -34,7 +34,7 @@ class Reader(threading.Thread):
             self.history.violation(f"{self.name} did not end within {timeout:g} s")
 
     def run(self) -> None:
-        consumer = Consumer(settings(self.bootstrap, f"none-{self.name}", "read_committed"))
+        consumer = Consumer(settings(self.access, f"none-{self.name}", "read_committed"))
         consumer.assign([TopicPartition(self.topic, number, 0) for number in range(self.partitions)])
         try:
             while not self.stopping.is_set():
@@ -54,7 +54,7 @@ class Member(Reader):
     protocol = "classic"
 
     def run(self) -> None:
-        consumer = Consumer(settings(self.bootstrap, self.group, "read_uncommitted", self.protocol))
+        consumer = Consumer(settings(self.access, self.group, "read_uncommitted", self.protocol))
         consumer.subscribe([self.topic], on_assign=self._assigned)
         try:
             while not self.stopping.is_set():
@@ -109,9 +109,9 @@ def check_commits(
             )
 
 
-def final_commits(bootstrap: str, group: str, topic: str, partitions: int, history: History) -> None:
+def final_commits(access: Access, group: str, topic: str, partitions: int, history: History) -> None:
     """Check that the final committed offsets are not below the acknowledged ones."""
-    consumer = Consumer(settings(bootstrap, group, "read_committed"))
+    consumer = Consumer(settings(access, group, "read_committed"))
     try:
         asked = [TopicPartition(topic, number) for number in range(partitions)]
         least = {number: history.least_commit(group, number) for number in range(partitions)}
@@ -121,13 +121,13 @@ def final_commits(bootstrap: str, group: str, topic: str, partitions: int, histo
         consumer.close()
 
 
-def read_log(bootstrap: str, topic: str, partitions: int, isolation: str, timeout: float) -> Log:
+def read_log(access: Access, topic: str, partitions: int, isolation: str, timeout: float) -> Log:
     """Return offset and value of all records by partition. An abandoned transaction is
     waited for: the coordinator aborts it after its timeout."""
-    consumer = Consumer({**settings(bootstrap, "none-checker", isolation), "enable.partition.eof": True})
+    consumer = Consumer({**settings(access, "none-checker", isolation), "enable.partition.eof": True})
     log: Log = {number: [] for number in range(partitions)}
     unfinished = set(range(partitions))
-    ends = _ends(bootstrap, topic, partitions)
+    ends = _ends(access, topic, partitions)
     consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
     deadline = time.monotonic() + timeout
     try:
@@ -148,9 +148,9 @@ def read_log(bootstrap: str, topic: str, partitions: int, isolation: str, timeou
     return log
 
 
-def _ends(bootstrap: str, topic: str, partitions: int) -> dict[int, int]:
+def _ends(access: Access, topic: str, partitions: int) -> dict[int, int]:
     """Return the log end offsets, open transactions included."""
-    consumer = Consumer(settings(bootstrap, "none-checker", "read_uncommitted"))
+    consumer = Consumer(settings(access, "none-checker", "read_uncommitted"))
     try:
         return {
             number: consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=20)[1]
@@ -160,12 +160,12 @@ def _ends(bootstrap: str, topic: str, partitions: int) -> dict[int, int]:
         consumer.close()
 
 
-def settings(bootstrap: str, group: str, isolation: str, protocol: str = "classic") -> dict[str, Any]:
+def settings(access: Access, group: str, isolation: str, protocol: str = "classic") -> dict[str, Any]:
     timeout = {"session.timeout.ms": 6000} if protocol == "classic" else {}
     return {
         **timeout,
         "group.protocol": protocol,
-        **librdkafka(bootstrap),
+        **access.librdkafka(),
         "group.id": group,
         "isolation.level": isolation,
         "auto.offset.reset": "earliest",

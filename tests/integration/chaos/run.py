@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from moldau.protocol.records import iter_batches
 from moldau.testing import Cluster
 from tests.harness.waiting import eventually
+from tests.integration.chaos.access import Access
 from tests.integration.chaos.administrators import Administrator
 from tests.integration.chaos.checker import check, miscopied
 from tests.integration.chaos.faults import Faults
@@ -57,18 +58,18 @@ CONFIG: dict[str, str | int | bool] = {
 
 def run(cluster: Cluster | NamespaceCluster, seed: int, seconds: float) -> None:
     """Run faults for a time, in the order of a seed; fail with the history if a rule is violated."""
-    _create_topics(cluster.bootstrap_servers)
-    history, bootstrap = History(), cluster.bootstrap_servers
+    history, access = History(), Access.to(cluster)
+    _create_topics(access)
     faults = Faults(cluster, history, seed)
     clients: list[Writer | Reader] = [
-        *(kind(name, bootstrap, TOPIC, PARTITIONS, history) for name, kind in WRITERS.items()),
-        Reader("reader", bootstrap, TOPIC, PARTITIONS, history),
-        *(Member(f"member-{number}", bootstrap, TOPIC, PARTITIONS, history) for number in (1, 2)),
-        *(NewMember(f"new-member-{number}", bootstrap, TOPIC, PARTITIONS, history) for number in (1, 2)),
+        *(kind(name, access, TOPIC, PARTITIONS, history) for name, kind in WRITERS.items()),
+        Reader("reader", access, TOPIC, PARTITIONS, history),
+        *(Member(f"member-{number}", access, TOPIC, PARTITIONS, history) for number in (1, 2)),
+        *(NewMember(f"new-member-{number}", access, TOPIC, PARTITIONS, history) for number in (1, 2)),
     ]
-    administrator = Administrator("administrator", bootstrap, TOPIC, PARTITIONS, history)
+    administrator = Administrator("administrator", access, TOPIC, PARTITIONS, history)
     transformers = [
-        Transformer(f"transformer-{number}", bootstrap, TOPIC, PARTITIONS, history) for number in (1, 2)
+        Transformer(f"transformer-{number}", access, TOPIC, PARTITIONS, history) for number in (1, 2)
     ]
     for client in (*clients, administrator, *transformers):
         client.start()
@@ -80,14 +81,14 @@ def run(cluster: Cluster | NamespaceCluster, seed: int, seconds: float) -> None:
     for client in (*clients, administrator):
         client.finish(90)
     administrator.check()
-    everything = read_log(bootstrap, TOPIC, PARTITIONS, "read_uncommitted", 60)
-    committed = read_log(bootstrap, TOPIC, PARTITIONS, "read_committed", 60)
-    wait_copied(history, bootstrap, TOPIC, committed)
+    everything = read_log(access, TOPIC, PARTITIONS, "read_uncommitted", 60)
+    committed = read_log(access, TOPIC, PARTITIONS, "read_committed", 60)
+    wait_copied(history, access, TOPIC, committed)
     for each in transformers:
         each.finish(30)
-    copied = read_log(bootstrap, OUT, PARTITIONS, "read_committed", 60)
+    copied = read_log(access, OUT, PARTITIONS, "read_committed", 60)
     for group in (Member.group, NewMember.group):
-        final_commits(bootstrap, group, TOPIC, PARTITIONS, history)
+        final_commits(access, group, TOPIC, PARTITIONS, history)
     producers = Producers(node.data_dir / "logs" for node in cluster.nodes)
     found = check(history, everything, committed, EXACTLY_ONCE, producers)
     found += miscopied(committed, copied)
@@ -117,8 +118,8 @@ class Producers:
         return found
 
 
-def _create_topics(bootstrap: str) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+def _create_topics(access: Access) -> None:
+    admin = AdminClient(access.librdkafka())
     # Segments are rolled often, so that a truncation to a new leader's log spans several of them.
     settings = {"min.insync.replicas": "2", "segment.ms": "1000"}
     topics = [NewTopic(name, PARTITIONS, 3, config=settings) for name in (TOPIC, OUT)]

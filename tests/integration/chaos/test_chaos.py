@@ -36,10 +36,15 @@ def quiet_clients() -> Iterator[None]:
         logger.setLevel(logging.NOTSET)
 
 
-def test_no_acknowledged_record_is_lost_under_process_faults(tmp_path: Path) -> None:
-    cluster = Cluster(brokers=NODES, config=CONFIG, data_dir=tmp_path / "cluster", start_timeout=90)
+@pytest.mark.parametrize(("security", "seconds"), [("PLAINTEXT", SECONDS), ("SCRAM-SHA-512", SECONDS / 2)])
+def test_no_acknowledged_record_is_lost_under_process_faults(
+    tmp_path: Path, security: str, seconds: float
+) -> None:
+    """With SCRAM, all clients and nodes connect over SASL_SSL."""
+    folder = tmp_path / "cluster"
+    cluster = Cluster(brokers=NODES, config=CONFIG, data_dir=folder, start_timeout=90, security=security)
     try:
-        run(cluster.start(), SEED, SECONDS)
+        run(cluster.start(), SEED, seconds)
     finally:
         for node in cluster.nodes:
             node.end()

@@ -8,9 +8,10 @@ import time
 import confluent_kafka
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 
+from tests.integration.chaos.access import Access
 from tests.integration.chaos.history import History
 from tests.integration.chaos.readers import Log, Reader, settings
-from tests.integration.chaos.writers import librdkafka, retry
+from tests.integration.chaos.writers import retry
 
 OUT = "chaos-out"
 _STANDSTILL_S = 15.0
@@ -50,7 +51,7 @@ class _Copier(threading.Thread):
     def run(self) -> None:
         producer = self._new_producer()
         limits = {"max.poll.interval.ms": 15_000}
-        consumer = Consumer({**settings(self.owner.bootstrap, self.owner.group, "read_committed"), **limits})
+        consumer = Consumer({**settings(self.owner.access, self.owner.group, "read_committed"), **limits})
         consumer.subscribe([self.owner.topic])
         try:
             while not self.stopping.is_set():
@@ -105,7 +106,7 @@ class _Copier(threading.Thread):
     def _new_producer(self) -> Producer:
         producer = Producer(
             {
-                **librdkafka(self.owner.bootstrap),
+                **self.owner.access.librdkafka(),
                 "transactional.id": self.name,
                 "transaction.timeout.ms": 20_000,
                 "message.timeout.ms": 20_000,
@@ -115,9 +116,9 @@ class _Copier(threading.Thread):
         return producer
 
 
-def wait_copied(history: History, bootstrap: str, topic: str, log: Log) -> None:
+def wait_copied(history: History, access: Access, topic: str, log: Log) -> None:
     """Wait until the group has read all of this, with a deadline; missing records are then a violation."""
-    consumer = Consumer(settings(bootstrap, Transformer.group, "read_committed"))
+    consumer = Consumer(settings(access, Transformer.group, "read_committed"))
     ends = {partition: records[-1][0] + 1 for partition, records in log.items() if records}
     deadline = time.monotonic() + 90
     try:

@@ -16,20 +16,19 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 from kafka import KafkaProducer
 
+from tests.integration.chaos.access import REQUEST_TIMEOUT_MS, Access
 from tests.integration.chaos.history import History, Outcome, Transaction
 
 PAUSE_S = 0.03
-#: A request to a paused node times out after this and is sent to the new leader.
-REQUEST_TIMEOUT_MS = 3000
 #: Far longer than any fault: an idempotent producer must not lose records.
 DELIVERY_TIMEOUT_MS = 150_000
 _PER_TURN = 3
 
 
 class Writer(threading.Thread):
-    def __init__(self, name: str, bootstrap: str, topic: str, partitions: int, history: History) -> None:
+    def __init__(self, name: str, access: Access, topic: str, partitions: int, history: History) -> None:
         super().__init__(name=name, daemon=True)
-        self.bootstrap = bootstrap
+        self.access = access
         self.topic = topic
         self.history = history
         #: The name of the writer in its records.
@@ -59,7 +58,7 @@ class LibrdkafkaWriter(Writer):
     def run(self) -> None:
         producer = confluent_kafka.Producer(
             {
-                **librdkafka(self.bootstrap),
+                **self.access.librdkafka(),
                 "acks": "all",
                 "enable.idempotence": self.idempotent,
                 "max.in.flight.requests.per.connection": 5 if self.idempotent else 1,
@@ -107,7 +106,7 @@ class KafkaPythonWriter(Writer):
 
     def run(self) -> None:
         producer = KafkaProducer(
-            bootstrap_servers=self.bootstrap.split(","),
+            **self.access.kafka_python(),
             client_id=self.name,
             acks="all",
             enable_idempotence=self.idempotent,
@@ -154,7 +153,7 @@ class AiokafkaWriter(Writer):
 
     async def _write(self) -> None:
         producer = AIOKafkaProducer(
-            bootstrap_servers=self.bootstrap,
+            **self.access.aiokafka(),
             client_id=self.name,
             enable_idempotence=True,
             request_timeout_ms=REQUEST_TIMEOUT_MS,
@@ -247,7 +246,7 @@ class TransactionalWriter(Writer):
     def _new_producer(self) -> confluent_kafka.Producer:
         producer = confluent_kafka.Producer(
             {
-                **librdkafka(self.bootstrap),
+                **self.access.librdkafka(),
                 "transactional.id": self.name,
                 "transaction.timeout.ms": 60_000,
                 "message.timeout.ms": 60_000,
@@ -269,15 +268,3 @@ def retry(call: Callable[[], None], stopping: threading.Event) -> None:
                 deadline = min(deadline, time.monotonic() + 60)
             if not error.args[0].retriable() or time.monotonic() > deadline:
                 raise
-
-
-def librdkafka(bootstrap: str) -> dict[str, Any]:
-    return {
-        "bootstrap.servers": bootstrap,
-        "socket.timeout.ms": REQUEST_TIMEOUT_MS,
-        "reconnect.backoff.ms": 50,
-        "reconnect.backoff.max.ms": 500,
-        "retry.backoff.ms": 50,
-        "retry.backoff.max.ms": 500,
-        "log_level": 0,
-    }

@@ -10,18 +10,30 @@ SOURCE = Path(__file__).parents[2] / "src" / "moldau"
 #: Lowest first. Packages of one layer do not import each other.
 LAYERS = [
     {"base"},
-    {"config", "protocol", "metrics"},
+    {"config", "protocol", "metrics", "schemas"},
     {"storage", "raft", "statemachine", "metadata"},
     {"security"},
     {"controller", "groups", "share", "transactions", "quotas"},
     {"network"},
     {"quorum", "replication", "client"},
+    {"http"},
     {"server"},
     {"local"},
 ]
 #: Packages that work with any Kafka cluster, and the packages they may import.
-SERVICES = {"pipelines"}
-OF_USE_TO_SERVICES = {"base", "config", "protocol", "metrics", "statemachine", "security", "client"}
+SERVICES = {"pipelines", "registry", "rest"}
+OF_USE_TO_SERVICES = {
+    "base",
+    "client",
+    "config",
+    "http",
+    "metrics",
+    "network",
+    "protocol",
+    "schemas",
+    "security",
+    "statemachine",
+}
 #: Packages that may import anything except each other: user commands do not depend on test support.
 FREE = {"cli", "testing"}
 PURE = {"protocol", "raft", "metadata", "controller", "groups", "share", "transactions", "quotas"}

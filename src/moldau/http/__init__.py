@@ -1,0 +1,1 @@
+"""What all HTTP services share: listeners on uvicorn, TLS, authentication, CORS, bounded bodies, errors."""

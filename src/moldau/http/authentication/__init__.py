@@ -1,0 +1,1 @@
+"""Authentication of HTTP requests: basic credentials, bearer tokens, certificates of clients."""

@@ -1,0 +1,70 @@
+"""The way of every request to an application: CORS, credentials, authentication, errors.
+
+An application finds the principal in `scope["moldau.principal"]` and the credentials in
+`scope["moldau.credentials"]`, and may raise `ApiError`. Any other exception is a bug: it is logged, and the
+client receives status 500 without its text.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from moldau.http.asgi import CREDENTIALS, PRINCIPAL, Application, Receive, Scope, Send, send_response
+from moldau.http.authentication.authenticator import Authenticator
+from moldau.http.authentication.credentials import Credentials, parse_authorization
+from moldau.http.cors import Cors
+from moldau.http.errors import ApiError, send_error
+from moldau.http.requests import ClientDisconnected
+from moldau.security.principal import ANONYMOUS
+
+logger = logging.getLogger(__name__)
+
+_INTERNAL: Final = "Internal Server Error"
+
+
+class Gate:
+    """An ASGI application around the application of a service."""
+
+    def __init__(
+        self, application: Application, authenticator: Authenticator | None = None, cors: Cors | None = None
+    ) -> None:
+        self._application = application
+        self._authenticator = authenticator
+        self._cors = cors
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        if self._cors is not None and (origin := self._cors.allowed_origin(scope)) is not None:
+            answer = self._cors.preflight(scope, origin)
+            if answer is not None:
+                await send_response(send, 200, content_type=None, headers=answer)
+                return
+            send = self._cors.adding(send, origin)
+        try:
+            await self._admit(scope)
+            await self._application(scope, receive, send)
+        except ClientDisconnected:
+            return
+        except ApiError as error:
+            await send_error(send, error)
+        except Exception:
+            logger.exception("%s %s failed", scope["method"], scope["path"])
+            await send_error(send, ApiError(500, 500, _INTERNAL))
+
+    async def _admit(self, scope: Scope) -> None:
+        """Set the principal and the credentials of a request; `ApiError` if it is not authenticated."""
+        scope[CREDENTIALS] = credentials = _credentials(scope)
+        scope.setdefault(PRINCIPAL, ANONYMOUS)
+        if self._authenticator is not None:
+            principal = await self._authenticator.authenticate(scope["path"], credentials)
+            if principal is not None:
+                scope[PRINCIPAL] = principal
+
+
+def _credentials(scope: Scope) -> Credentials | None:
+    for name, value in scope["headers"]:
+        if name == b"authorization":
+            return parse_authorization(value)
+    return None

@@ -1,0 +1,77 @@
+"""uvicorn's HTTP protocol with bounds, and with the principal of the client's certificate.
+
+Added to uvicorn: at most `max_connections` connections, a limit for the size of request headers, a timeout
+for connections that never send a request, and `scope["moldau.principal"]`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any, Final
+
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from moldau.http.asgi import PRINCIPAL
+from moldau.security.principal import ANONYMOUS
+from moldau.security.tls.mapping_rules import NoMatchingRule, PrincipalMapping
+from moldau.security.tls.names import peer_principal
+
+logger = logging.getLogger(__name__)
+
+_MOST_HEADER_BYTES: Final = 64 * 1024
+_HEADERS_TOO_LARGE: Final = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+)
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        *,
+        max_connections: int,
+        mapping: PrincipalMapping,
+    ) -> None:
+        super().__init__(config, server_state, app_state={}, _loop=asyncio.get_running_loop())
+        self._max_connections = max_connections
+        self._mapping = mapping
+        self._principal = ANONYMOUS
+        self._header_bytes = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > self._max_connections:
+            logger.warning("Connection refused: %d connections are open", len(self.connections) - 1)
+            transport.abort()
+            return
+        try:
+            self._principal = peer_principal(transport.get_extra_info("ssl_object"), self._mapping)
+        except NoMatchingRule as error:
+            logger.warning("Connection refused: %s", error)
+            transport.abort()
+            return
+        self.timeout_keep_alive_task = self.loop.call_later(
+            self.timeout_keep_alive, self.timeout_keep_alive_handler
+        )
+
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
+        super().data_received(data)
+        scope: Any = self.scope
+        if scope is None or "method" not in scope:
+            self._header_bytes += len(data)
+            if self._header_bytes > _MOST_HEADER_BYTES and not self.transport.is_closing():
+                self.transport.write(_HEADERS_TOO_LARGE)
+                self.transport.close()
+        else:
+            self._header_bytes = 0
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        scope: Any = self.scope
+        scope[PRINCIPAL] = self._principal

@@ -1,0 +1,145 @@
+"""HTTP listeners on uvicorn's protocol, in the event loop of the caller.
+
+Ports are bound first and opened when the service is ready: a second process fails at once with a clear
+message, and a client is refused instead of waiting for a service that is still reading its state. uvicorn's
+own `Server` is not used, because it installs signal handlers and polls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import time
+from email.utils import formatdate
+from typing import TYPE_CHECKING, Final
+
+from uvicorn.config import Config
+from uvicorn.server import ServerState
+
+from moldau.base.clock import Clock
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.http.asgi import Application
+from moldau.http.authentication.authenticator import Authenticator
+from moldau.http.cors import Cors
+from moldau.http.gate import Gate
+from moldau.http.protocol import BoundedProtocol
+from moldau.http.settings import HttpListener, HttpSettings
+from moldau.security.tls.mapping_rules import PrincipalMapping
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+logger = logging.getLogger(__name__)
+
+_BACKLOG: Final = 1024
+_DATE_INTERVAL_S: Final = 1.0
+#: Checks for finished connections at shutdown.
+_POLL_S: Final = 0.01
+
+
+class HttpServer:
+    """The listeners of one service. `bind`, then `open`, then `close`."""
+
+    def __init__(self, settings: HttpSettings, clock: Clock) -> None:
+        properties = settings.properties
+        self._settings = settings
+        self._authenticator = Authenticator.from_properties(properties, clock)
+        self._cors = Cors.from_properties(properties)
+        self._mapping = PrincipalMapping(
+            settings.tls_property("ssl.principal.mapping.rules")
+            or properties.get("auth.ssl.principal.mapping.rules")
+        )
+        self._tls = _server_context(settings) if settings.tls else None
+        self._sockets: list[tuple[HttpListener, socket.socket]] = []
+        self._servers: list[asyncio.Server] = []
+        self._state = ServerState()
+        self._ticking: asyncio.TimerHandle | None = None
+
+    @property
+    def urls(self) -> list[str]:
+        """The URLs of the listeners; a port 0 is replaced by the chosen one."""
+        return [each._replace(port=bound.getsockname()[1]).url for each, bound in self._sockets]
+
+    def bind(self) -> None:
+        """Bind the ports without listening; `KafkaError` if one is taken."""
+        for listener in self._settings.listeners:
+            self._sockets.append((listener, _bound(listener)))
+
+    async def open(self, application: Application) -> None:
+        """Serve the application on the bound ports."""
+        loop = asyncio.get_running_loop()
+        config = Config(
+            Gate(application, self._authenticator, self._cors),
+            http=BoundedProtocol,
+            ws="none",
+            loop="none",
+            lifespan="off",
+            interface="asgi3",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            timeout_keep_alive=max(1, self._settings.idle_timeout_ms // 1000),
+        )
+        config.load()
+
+        def protocol() -> BoundedProtocol:
+            return BoundedProtocol(
+                config,
+                self._state,
+                max_connections=self._settings.max_connections,
+                mapping=self._mapping,
+            )
+
+        self._update_date()
+        for listener, bound in self._sockets:
+            context = self._tls if listener.tls else None
+            server = await loop.create_server(protocol, sock=bound, ssl=context, backlog=_BACKLOG)
+            self._servers.append(server)
+
+    async def close(self) -> None:
+        """Stop listening, let running requests finish within `shutdown.graceful.ms`, close connections."""
+        for server in self._servers:
+            server.close()
+        for _, bound in self._sockets:
+            bound.close()
+        if self._ticking is not None:
+            self._ticking.cancel()
+        for connection in list(self._state.connections):
+            connection.shutdown()
+        deadline = time.monotonic() + self._settings.shutdown_timeout_ms / 1000
+        while self._state.tasks and time.monotonic() < deadline:
+            await asyncio.sleep(_POLL_S)
+        for task in list(self._state.tasks):
+            task.cancel()
+        await asyncio.gather(*self._state.tasks, return_exceptions=True)
+        for connection in list(self._state.connections):
+            connection.transport.abort()
+
+    def _update_date(self) -> None:
+        """Set the Date header of responses, once a second."""
+        self._state.default_headers = [(b"date", formatdate(usegmt=True).encode("ascii"))]
+        self._ticking = asyncio.get_running_loop().call_later(_DATE_INTERVAL_S, self._update_date)
+
+
+def _server_context(settings: HttpSettings) -> SSLContext:
+    from moldau.security.tls.context import server_context
+    from moldau.security.tls.settings import TlsSettings
+
+    return server_context(TlsSettings.of(settings.tls_property))
+
+
+def _bound(listener: HttpListener) -> socket.socket:
+    family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((listener.host, listener.port))
+    except OSError as error:
+        bound.close()
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG, f"Cannot listen on {listener.url}: {error.strerror or error}."
+        ) from None
+    bound.setblocking(False)
+    return bound

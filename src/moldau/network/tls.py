@@ -6,8 +6,8 @@ A `TlsLayer` is the protocol of the socket's transport and the transport of the 
 
 Reading. All layers of a thread receive into one buffer; its bytes are decrypted at once into the buffer of
 the protocol above. Writing. Data waits unencrypted, as views of mapped files, while the socket does not
-accept more, and is encrypted in pieces of about a megabyte; one layer encrypts only a few of them before
-other connections have their turn.
+accept more, and is encrypted in pieces that the socket sends while the next one is encrypted; after each
+piece other connections have their turn.
 
 Invariants:
 
@@ -34,10 +34,9 @@ Buffer = bytes | bytearray | memoryview
 _RECEIVE_BYTES = 256 * 1024
 #: Smaller parts are encrypted together: each call makes at least one TLS record.
 _SMALL_BYTES = 16 * 1024
-#: Encrypted data is handed to the socket in pieces of this size.
-_PIECE_BYTES = 1024 * 1024
-#: After this much, other connections have their turn.
-_TURN_BYTES = 4 * _PIECE_BYTES
+#: Encrypted in one turn of the loop. The loop writes to sockets at the end of a turn, so the peer decrypts a
+#: piece while the next one is encrypted; a megabyte at a time made consuming a third slower.
+_PIECE_BYTES = 256 * 1024
 _HIGH_WATER = 256 * 1024
 #: The first byte of a TLS record that begins a handshake.
 _HANDSHAKE_RECORD = 0x16
@@ -376,15 +375,13 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
             self._finish()
 
     def _encrypt_turn(self) -> None:
-        session, outgoing = cast(ssl.SSLObject, self._session), cast(ssl.MemoryBIO, self._outgoing)
-        left = _TURN_BYTES
+        session = cast(ssl.SSLObject, self._session)
+        left = _PIECE_BYTES
         try:
             while self._unsent and not self._below_paused and left > 0:
                 piece = self._next_piece()
                 left -= len(piece)
                 session.write(piece)
-                if outgoing.pending >= _PIECE_BYTES:
-                    self._flush()
         except ssl.SSLError as error:
             self._fail(error)
         self._flush()

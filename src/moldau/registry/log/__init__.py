@@ -1,0 +1,1 @@
+"""The topic of the registry (`_schemas`): reading, fenced writing, election, forwarding."""

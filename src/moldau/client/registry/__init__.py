@@ -10,11 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from moldau.client.registry.client import AsyncRegistryClient, RegistryClient
+    from moldau.client.registry.serdes.avro import AvroDeserializer, AvroSerializer
+    from moldau.client.registry.serdes.json_schema import JsonSchemaDeserializer, JsonSchemaSerializer
+    from moldau.client.registry.serdes.protobuf import ProtobufDeserializer, ProtobufSerializer
     from moldau.client.registry.types import RegisteredSchema, RegistryError, Schema
     from moldau.schemas.schema import Reference
 
 _HOMES = {
     "AsyncRegistryClient": "client.registry.client",
+    "AvroDeserializer": "client.registry.serdes.avro",
+    "AvroSerializer": "client.registry.serdes.avro",
+    "JsonSchemaDeserializer": "client.registry.serdes.json_schema",
+    "JsonSchemaSerializer": "client.registry.serdes.json_schema",
+    "ProtobufDeserializer": "client.registry.serdes.protobuf",
+    "ProtobufSerializer": "client.registry.serdes.protobuf",
     "Reference": "schemas.schema",
     "RegisteredSchema": "client.registry.types",
     "RegistryClient": "client.registry.client",
@@ -24,6 +33,12 @@ _HOMES = {
 
 __all__ = [
     "AsyncRegistryClient",
+    "AvroDeserializer",
+    "AvroSerializer",
+    "JsonSchemaDeserializer",
+    "JsonSchemaSerializer",
+    "ProtobufDeserializer",
+    "ProtobufSerializer",
     "Reference",
     "RegisteredSchema",
     "RegistryClient",

@@ -16,10 +16,11 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from moldau.client.registry import calls
+from moldau.client.registry import calls, references
 from moldau.client.registry.cache import BoundedCache
 from moldau.client.registry.calls import Call
 from moldau.client.registry.settings import RegistrySettings
+from moldau.client.registry.types import Schema
 
 if TYPE_CHECKING:
     from moldau.client.registry.transport import AsyncTransport, SyncTransport
@@ -91,6 +92,16 @@ class AsyncRegistryClient:
         self._answers.take(call, answer)
         return answer
 
+    async def referenced_texts(self, schema: Schema) -> dict[str, str]:
+        """Return name → text of all schemas that a schema references, each after the ones it uses."""
+        needed = references.texts_of(schema)
+        try:
+            call = next(needed)
+            while True:
+                call = needed.send(await self.send(call))
+        except StopIteration as end:
+            return dict(end.value)
+
     def clear_caches(self) -> None:
         self._answers.clear()
 
@@ -154,6 +165,16 @@ class RegistryClient:
 
                 self._transport = SyncTransport(self.settings)
             return self._transport
+
+    def referenced_texts(self, schema: Schema) -> dict[str, str]:
+        """Return name → text of all schemas that a schema references, each after the ones it uses."""
+        needed = references.texts_of(schema)
+        try:
+            call = next(needed)
+            while True:
+                call = needed.send(self.send(call))
+        except StopIteration as end:
+            return dict(end.value)
 
     def clear_caches(self) -> None:
         self._answers.clear()

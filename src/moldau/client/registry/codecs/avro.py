@@ -1,0 +1,81 @@
+"""Avro's binary encoding by a schema text. Data of a writer's schema is resolved to a reader's schema."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import fastavro
+from fastavro.schema import SchemaParseException
+
+from moldau.client.serdes import SerializationError
+
+#: What `fastavro` raises for data that does not fit, in the two directions.
+_UNWRITABLE = (ValueError, TypeError, KeyError, AttributeError, OverflowError, IndexError)
+_UNREADABLE = (ValueError, TypeError, KeyError, IndexError, EOFError, OverflowError, UnicodeDecodeError)
+
+
+class AvroCodec:
+    def __init__(self, text: str, references: Mapping[str, str] | None = None) -> None:
+        try:
+            named: dict[str, Any] = {}
+            for referenced in (references or {}).values():
+                fastavro.parse_schema(json.loads(referenced), named_schemas=named)
+            #: The schema as data, with full names.
+            self.schema: Any = fastavro.parse_schema(json.loads(text), named_schemas=named)
+        except (SchemaParseException, ValueError, TypeError, KeyError) as error:
+            raise SerializationError(f"invalid Avro schema: {error}") from error
+        #: Named types by their full names.
+        self.named = named
+        kind = self.schema.get("type") if isinstance(self.schema, dict) else self.schema
+        # Java's serializer writes the bytes of a schema "bytes" without their length.
+        self._plain_bytes = kind == "bytes" and not _logical(self.schema)
+
+    @property
+    def name(self) -> str | None:
+        """The full name of a record, enum or fixed."""
+        return self.schema.get("name") if isinstance(self.schema, dict) else None
+
+    def encode(self, value: Any) -> bytes:
+        if self._plain_bytes and isinstance(value, bytes | bytearray | memoryview):
+            return bytes(value)
+        buffer = io.BytesIO()
+        try:
+            fastavro.schemaless_writer(buffer, self.schema, value)
+        except _UNWRITABLE as reason:
+            raise SerializationError(f"does not fit its Avro schema: {reason!r}") from reason
+        return buffer.getvalue()
+
+    def decode(self, data: bytes, reader: AvroCodec | None = None, *, record_names: bool = False) -> Any:
+        """Return the value; `record_names` returns records of unions as pairs of name and value."""
+        if self._plain_bytes and (reader is None or reader._plain_bytes):
+            return bytes(data)
+        if self._plain_bytes:
+            data = _length(len(data)) + data
+        buffer = io.BytesIO(data)
+        reader_schema = None if reader is None or reader is self else reader.schema
+        try:
+            value = fastavro.schemaless_reader(
+                buffer, self.schema, reader_schema, return_record_name=record_names
+            )
+        except _UNREADABLE as reason:
+            raise SerializationError(f"not of this Avro schema: {reason!r}") from reason
+        if buffer.read(1):
+            raise SerializationError("unexpected bytes after the Avro data")
+        return value
+
+
+def _logical(schema: Any) -> bool:
+    return isinstance(schema, dict) and "logicalType" in schema
+
+
+def _length(length: int) -> bytes:
+    """Return a length as Avro's zigzag varint."""
+    value, out = length << 1, bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)

@@ -1,0 +1,1 @@
+"""Rules of data contracts: conditions and transforms that a schema's rule set names (CEL, CEL_FIELD)."""

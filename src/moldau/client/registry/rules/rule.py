@@ -1,0 +1,106 @@
+"""A rule of a rule set, where it applies, and the interface of its executors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from moldau.client.records import Headers
+from moldau.client.registry.types import Schema
+
+WRITE, READ = "WRITE", "READ"
+CONDITION, TRANSFORM = "CONDITION", "TRANSFORM"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    name: str
+    kind: str
+    mode: str
+    type: str
+    expr: str | None
+    tags: frozenset[str]
+    params: Mapping[str, str]
+    doc: str | None
+    on_success: str | None
+    on_failure: str | None
+
+    @classmethod
+    def of(cls, rule: Mapping[str, Any]) -> Rule:
+        return cls(
+            rule.get("name") or "",
+            rule.get("kind") or TRANSFORM,
+            rule.get("mode") or "WRITEREAD",
+            (rule.get("type") or "").upper(),
+            rule.get("expr"),
+            frozenset(rule.get("tags") or ()),
+            rule.get("params") or {},
+            rule.get("doc"),
+            rule.get("onSuccess"),
+            rule.get("onFailure"),
+        )
+
+    def action(self, mode: str, *, failed: bool) -> str:
+        """Return the action after the rule: with WRITEREAD, `A,B` is A on write and B on read."""
+        named = self.on_failure if failed else self.on_success
+        if named and self.mode == "WRITEREAD" and "," in named:
+            named = named.split(",")[0 if mode == WRITE else 1]
+        return (named or ("ERROR" if failed else "NONE")).strip()
+
+    @property
+    def failure(self) -> str:
+        """The sentence for a condition that is false."""
+        return self.doc or (f"Rule expr failed: {self.expr}" if self.expr else f"Rule failed: {self.name}")
+
+
+class Context(NamedTuple):
+    """The record part that rules are applied to."""
+
+    mode: str
+    schema: Schema
+    subject: str
+    topic: str
+    key: bool
+    headers: Headers
+
+
+class Field(NamedTuple):
+    """A field that a rule of type CEL_FIELD sees."""
+
+    full_name: str
+    name: str
+    #: Confluent's name of the type: STRING, BYTES, INT, LONG, FLOAT, DOUBLE, BOOLEAN, NULL.
+    type_name: str
+    tags: frozenset[str]
+    #: The record, object or message that contains the field.
+    message: Any
+
+
+FieldTransform = Callable[[Field, Any], Any]
+#: Calls the transform for every primitive field of a value, and returns the value with the results.
+FieldWalk = Callable[[FieldTransform, Any], Any]
+
+
+class RuleExecutor(Protocol):
+    """Evaluates rules of one type: a condition returns whether it holds, a transform the new value."""
+
+    def run(self, rule: Rule, context: Context, value: Any, walk: FieldWalk) -> Any: ...
+
+
+class RuleAction(Protocol):
+    """What happens after a rule; raises to fail the record."""
+
+    def run(self, rule: Rule, context: Context, value: Any, error: Exception | None) -> None: ...
+
+
+def domain_rules(context: Context) -> Iterator[Rule]:
+    """Yield the rules that apply, in their order on write and in reverse on read."""
+    rule_set = context.schema.rule_set
+    if not rule_set or rule_set.get("enableAt") not in (None, "ALL", "CLIENT"):
+        return
+    rules = [rule for rule in rule_set.get("domainRules") or () if not rule.get("disabled")]
+    for raw in rules if context.mode == WRITE else reversed(rules):
+        rule = Rule.of(raw)
+        if rule.mode in ("WRITEREAD", context.mode):
+            yield rule

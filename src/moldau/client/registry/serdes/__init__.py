@@ -1,0 +1,1 @@
+"""Serializers and deserializers whose records carry the id of their schema, as Confluent's do."""

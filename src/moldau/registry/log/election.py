@@ -1,0 +1,206 @@
+"""Which instance of the registry leads: decided by the group, applied to the log.
+
+How it works. Instances are members of one group. Its assignment names the leader, which keeps leading when
+others join (`leader.election.sticky`). The instance that is named fences the log (`SchemaLog.lead`): it
+becomes the only writer and replays what earlier leaders wrote, and leads only then.
+
+An instance leads only while its lease is valid: the coordinator answered a heartbeat, or a join, within the
+session timeout. A paused or disconnected leader thus stops deciding before another instance is named, also
+if that is one of Confluent's, which does not fence ours. Between instances of ours the log is fenced as well
+(`writer`), so that a leader that is paused between decision and write cannot write either.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+from typing import Final
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.client.wire.cluster import is_retriable
+from moldau.registry.log.identity import DUPLICATE_URLS, Assignment, Identity, InvalidIdentity
+from moldau.registry.log.membership import Membership
+from moldau.registry.log.schema_log import SchemaLog
+from moldau.registry.log.settings import ElectionSettings
+
+logger = logging.getLogger(__name__)
+
+_PAUSE_S: Final = 0.2
+_LEAVE_TIMEOUT_S: Final = 1.0
+_DUPLICATE: Final = (
+    "Several instances of the registry announce the URL {}. Give each a host.name and listeners of its own."
+)
+
+
+class NotLeader(Exception):
+    """This instance does not lead, so it must not decide about a write; `leader` is None if unknown."""
+
+    def __init__(self, leader: Identity | None) -> None:
+        super().__init__("This instance is not the leader of the registry.")
+        self.leader = leader
+
+
+class Election:
+    def __init__(
+        self, membership: Membership, settings: ElectionSettings, identity: Identity, log: SchemaLog
+    ) -> None:
+        self._membership = membership
+        self._settings = settings
+        self._identity = identity
+        self._log = log
+        #: The leader that the group has named.
+        self._leader: Identity | None = None
+        #: Whether the log is fenced for this instance.
+        self._leads = False
+        self._joined = False
+        self._duplicate_since: float | None = None
+        self._changed = asyncio.Event()
+        self._wake = asyncio.Event()
+        self._running: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._running = asyncio.create_task(self._run())
+
+    @property
+    def identity(self) -> Identity:
+        return self._identity
+
+    @property
+    def leader(self) -> Identity | None:
+        """The leader; None if the group has named none, or if this instance does not know it any more."""
+        if self._leader is not None and self._identity.is_same(self._leader) and not self.leads:
+            return None
+        return self._leader
+
+    @property
+    def leads(self) -> bool:
+        """Whether this instance may decide now."""
+        return self._leads and asyncio.get_running_loop().time() < self._lease_until
+
+    @property
+    def _lease_until(self) -> float:
+        return self._membership.contacted_at + self._settings.session_timeout_ms / 1000
+
+    async def require(self, timeout_s: float) -> None:
+        """Return once this instance leads; `NotLeader` if another does, or none within `timeout_s`."""
+        deadline = asyncio.get_running_loop().time() + timeout_s
+        while not self.leads:
+            leader = self.leader
+            remaining = deadline - asyncio.get_running_loop().time()
+            if leader is not None or remaining <= 0:
+                raise NotLeader(leader)
+            self._changed.clear()
+            try:
+                await asyncio.wait_for(self._changed.wait(), min(remaining, _PAUSE_S))
+            except TimeoutError:
+                continue
+
+    def fenced(self) -> None:
+        """A write was refused, or its result is unknown: stop leading, and lead again only after fencing."""
+        self._leads = False
+        self._wake.set()
+
+    async def failed(self) -> str:
+        """Wait until this instance cannot take part any more, and return the reason."""
+        while self._running is None:
+            await asyncio.sleep(_PAUSE_S)
+        await asyncio.wait([self._running])
+        return "stopped" if self._running.cancelled() else str(self._running.exception())
+
+    async def close(self) -> None:
+        self._leads = False
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.gather(self._running, return_exceptions=True)
+        try:
+            await asyncio.wait_for(self._membership.leave(), _LEAVE_TIMEOUT_S)
+        except (KafkaError, TimeoutError) as error:
+            logger.info("The group was not left: %s", error)
+        self._membership.close()
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self._join()
+                await self._stay()
+            except (KafkaError, InvalidIdentity) as error:
+                if isinstance(error, KafkaError) and _is_permanent(error):
+                    raise
+                logger.warning("The group of the registry: %s", error)
+                await asyncio.sleep(_PAUSE_S)
+
+    async def _join(self) -> None:
+        assignment = await self._membership.join(replace(self._identity, leads=self._leads))
+        if assignment.error == DUPLICATE_URLS:
+            self._refuse_duplicate()
+        self._joined = True
+        await self._apply(assignment)
+
+    def _refuse_duplicate(self) -> None:
+        """Raise an error; it is permanent for an instance that has never joined.
+
+        At first, the other member can be this instance before a crash, until its session expires.
+        """
+        now = asyncio.get_running_loop().time()
+        self._duplicate_since = self._duplicate_since or now
+        lasting = now - self._duplicate_since > 2 * self._settings.session_timeout_ms / 1000
+        code = ErrorCode.REBALANCE_IN_PROGRESS if self._joined or not lasting else ErrorCode.INVALID_CONFIG
+        raise KafkaError(code, _DUPLICATE.format(self._identity.url))
+
+    async def _apply(self, assignment: Assignment) -> None:
+        leader = assignment.leader
+        if leader is None:
+            logger.warning("No instance of the registry is eligible as leader: schemas cannot be written")
+        self._leader = leader
+        if not self._identity.is_same(leader):
+            self._leads = False
+            self._log.resign()
+        logger.info("The leader of the registry is %s", "unknown" if leader is None else leader.url)
+        await self._lead_if_named()
+        self._changed.set()
+
+    async def _lead_if_named(self) -> None:
+        if self._identity.is_same(self._leader) and not self._leads:
+            await self._log.lead()
+            self._leads = True
+            self._changed.set()
+
+    async def _stay(self) -> None:
+        """Send heartbeats until the group must be joined again."""
+        while True:
+            self._wake.clear()
+            try:
+                await asyncio.wait_for(self._wake.wait(), self._settings.heartbeat_interval_ms / 1000)
+            except TimeoutError:
+                pass
+            if not await self._heartbeat():
+                return
+            await self._lead_if_named()
+
+    async def _heartbeat(self) -> bool:
+        """Send a heartbeat, again until the session has expired if the coordinator does not answer."""
+        while True:
+            try:
+                answer = await self._membership.heartbeat()
+            except KafkaError as error:
+                expired = asyncio.get_running_loop().time() > self._lease_until
+                if expired or not self._membership.known or not is_retriable(error):
+                    self._lose(error)
+                    return False
+                await asyncio.sleep(_PAUSE_S)
+                continue
+            return answer
+
+    def _lose(self, error: KafkaError) -> None:
+        logger.warning("This instance has left the group of the registry: %s", error)
+        self._leads, self._leader = False, None
+        self._log.resign()
+
+
+def _is_permanent(error: KafkaError) -> bool:
+    return error.code in (
+        ErrorCode.INVALID_CONFIG,
+        ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    )

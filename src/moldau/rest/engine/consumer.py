@@ -1,0 +1,181 @@
+"""A librdkafka consumer that waits for records without a thread.
+
+The Python binding of librdkafka has no file descriptor that signals records, and a blocking `poll` needs a
+thread per consumer. librdkafka prefetches in its own threads, so `consume` with a timeout of 0 is a memory
+access of a few microseconds: a waiting reader calls it from the event loop, at intervals that grow from 1 to
+25 ms. A thousand waiting readers cost about a tenth of a core. Calls that wait for the network (commit,
+committed offsets, seek, close) run in a small pool of threads shared by all consumers.
+
+No call runs after `close` has begun; `_close` waits for those that run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, ParamSpec, TypeVar
+
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError as LibrdkafkaError
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.client.librdkafka.errors import client_error, is_refusal
+from moldau.client.librdkafka.properties import create, translate
+
+logger = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_SHORTEST_WAIT_S: Final = 0.001
+_LONGEST_WAIT_S: Final = 0.025
+_CALL_S: Final = 30.0
+_MOST_RECORDS: Final = 1000
+_DEFAULTS: Final[Mapping[str, Any]] = {
+    "fetch.wait.max.ms": 500,
+    "queued.max.messages.kbytes": 4 * 1024,
+    "fetch.message.max.bytes": 1024 * 1024,
+    "fetch.queue.backoff.ms": 10,
+    "topic.metadata.refresh.interval.ms": 30_000,
+    # Only records that were returned to a client count as consumed.
+    "enable.auto.offset.store": False,
+    "allow.auto.create.topics": False,
+}
+#: Errors in the stream of records that end a read; the others are retried by librdkafka.
+_FAILURES: Final = frozenset(
+    {
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.INVALID_GROUP_ID,
+        ErrorCode.OFFSET_OUT_OF_RANGE,
+    }
+)
+
+
+class PolledConsumer:
+    """Owned by the event loop. `KafkaError` INVALID_CONFIG if a property is invalid."""
+
+    def __init__(self, properties: Mapping[str, Any], pool: ThreadPoolExecutor) -> None:
+        self._refusal: KafkaError | None = None
+        settings = {**_DEFAULTS, **translate(properties), "error_cb": self._on_error}
+        self._consumer: Consumer = create(Consumer, settings, _warn)
+        self._pool = pool
+        self._lock = asyncio.Lock()
+        self.closed = False
+
+    def take(self, most: int = _MOST_RECORDS) -> list[Message]:
+        """Return the records that have arrived; `KafkaError` if the consumer cannot read."""
+        if self.closed:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, "The consumer is closed.")
+        try:
+            arrived = self._consumer.consume(most, 0)
+        except KafkaException as error:
+            raise client_error(error.args[0]) from None
+        if self._refusal is not None and not arrived:
+            raise self._refusal
+        return [message for message in arrived if _is_record(message)]
+
+    async def wait(self, deadline: float, most: int = _MOST_RECORDS) -> list[Message]:
+        """Return records as soon as there are any; none at `deadline`, a time of the loop."""
+        loop = asyncio.get_running_loop()
+        pause = _SHORTEST_WAIT_S
+        while True:
+            records = self.take(most)
+            left = deadline - loop.time()
+            if records or left <= 0:
+                return records
+            await asyncio.sleep(min(pause, left))
+            pause = min(2 * pause, _LONGEST_WAIT_S)
+
+    async def call(self, method: Callable[[Consumer], R]) -> R:
+        """Call a method that waits for the network, in the pool; one call at a time."""
+        async with self._lock:
+            if self.closed:
+                raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, "The consumer is closed.")
+            try:
+                return await asyncio.get_running_loop().run_in_executor(self._pool, method, self._consumer)
+            except KafkaException as error:
+                raise client_error(error.args[0]) from None
+
+    def subscribe(self, topics: list[str]) -> None:
+        self._now(self._consumer.subscribe, topics)
+
+    def unsubscribe(self) -> None:
+        self._now(self._consumer.unsubscribe)
+
+    def assign(self, partitions: list[TopicPartition]) -> None:
+        self._now(self._consumer.assign, partitions)
+
+    def assignment(self) -> list[TopicPartition]:
+        return self._now(self._consumer.assignment)
+
+    def store(self, positions: Iterable[TopicPartition]) -> None:
+        """Mark records as consumed, for the next commit; partitions that were revoked are skipped."""
+        for position in positions:
+            try:
+                self._consumer.store_offsets(offsets=[position])
+            except KafkaException as error:
+                logger.debug("%s", error)
+
+    async def commit(self, offsets: list[TopicPartition] | None = None) -> None:
+        """Commit offsets, by default those of the consumed records."""
+
+        def commit(consumer: Consumer) -> None:
+            try:
+                if offsets is None:
+                    consumer.commit(asynchronous=False)
+                else:
+                    results = consumer.commit(offsets=offsets, asynchronous=False)
+                    for result in results or ():
+                        if result.error is not None:
+                            raise KafkaException(result.error)
+            except KafkaException as error:
+                if error.args[0].code() != LibrdkafkaError._NO_OFFSET:
+                    raise
+
+        await self.call(commit)
+
+    async def committed(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        return await self.call(lambda consumer: consumer.committed(partitions, timeout=_CALL_S))
+
+    async def offsets_for_times(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        return await self.call(lambda consumer: consumer.offsets_for_times(partitions, timeout=_CALL_S))
+
+    async def close(self) -> None:
+        async with self._lock:
+            if self.closed:
+                return
+            self.closed = True
+            await asyncio.get_running_loop().run_in_executor(self._pool, self._consumer.close)
+
+    def _now(self, method: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        if self.closed:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, "The consumer is closed.")
+        try:
+            return method(*args, **kwargs)
+        except KafkaException as error:
+            raise client_error(error.args[0]) from None
+
+    def _on_error(self, error: LibrdkafkaError) -> None:
+        if is_refusal(error):
+            self._refusal = client_error(error)
+        logger.debug("Consumer: %s", error)
+
+
+def _is_record(message: Message) -> bool:
+    error = message.error()
+    if error is None:
+        return True
+    failure = client_error(error)
+    if failure.code in _FAILURES or failure.fatal:
+        raise failure
+    logger.debug("Consumer: %s", failure)
+    return False
+
+
+def _warn(name: str) -> None:
+    logger.warning("The consumer does not know the property %s; it is ignored.", name)

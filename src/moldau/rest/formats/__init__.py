@@ -1,0 +1,1 @@
+"""Embedded formats of records: JSON of a request ↔ bytes of a record."""

@@ -1,0 +1,340 @@
+"""The formats with a schema: avro, jsonschema and protobuf, framed with the schema's id.
+
+Schemas come from the registry: by id, by version, the latest of a subject, or by their text, which is
+registered if it is new. Codecs are cached by schema.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from moldau.base.errors import KafkaError
+from moldau.http.asgi import encode_json
+from moldau.http.errors import ApiError
+from moldau.rest import errors
+from moldau.rest.errors import bad_request, serialization, undeserializable
+
+if TYPE_CHECKING:
+    from moldau.client.registry.client import AsyncRegistryClient
+    from moldau.client.registry.types import RegisteredSchema, Schema
+
+#: The embedded format of each schema type of the registry, and the reverse.
+FORMATS: Final = {"AVRO": "avro", "JSON": "jsonschema", "PROTOBUF": "protobuf"}
+TYPES: Final = {name: kind for kind, name in FORMATS.items()}
+_MOST_CODECS: Final = 1000
+#: What the libraries raise for data that does not fit; protobuf's `ParseError` is an `Exception` of its own.
+_UNFIT: Final = (
+    KafkaError,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+    StopIteration,
+)
+_NO_REGISTRY: Final = "Schema Registry not defined, no Schema Registry client available."
+
+
+class Codec(Protocol):
+    """JSON of a request ↔ bytes of a record, without the frame. Raises `ValueError` and the like."""
+
+    @property
+    def name(self) -> str | None: ...
+
+    def frame(self, id: int) -> bytes: ...
+
+    def encode(self, data: Any) -> bytes: ...
+
+    def decode(self, framed: bytes) -> Any: ...
+
+
+class UsedSchema:
+    """A schema of the registry, for records of one topic."""
+
+    __slots__ = ("_codec", "_frame", "format", "id", "subject", "version")
+
+    def __init__(self, id: int, subject: str, version: int | None, kind: str, codec: Codec) -> None:
+        self.id, self.subject, self.version, self.format = id, subject, version, kind
+        self._codec = codec
+        self._frame = codec.frame(id)
+
+    def encode(self, data: Any) -> bytes:
+        """Return a framed record; `ApiError` 400 if the data does not fit the schema."""
+        try:
+            return self._frame + self._codec.encode(data)
+        except ApiError:
+            raise
+        except _UNFIT as error:
+            raise bad_request(f"The data does not fit the {self.format} schema: {error}") from None
+
+
+class SchemaFormats:
+    """Codecs of the registry's schemas."""
+
+    def __init__(self, registry: Mapping[str, str] | None) -> None:
+        self._properties = registry
+        self._registry: AsyncRegistryClient | None = None
+        self._codecs: dict[tuple[Any, ...], Codec] = {}
+        self._by_id: dict[tuple[int | None, str | None], Codec] = {}
+
+    @property
+    def registry(self) -> AsyncRegistryClient:
+        if self._registry is None:
+            if self._properties is None:
+                raise serialization(_NO_REGISTRY)
+            from moldau.client.registry.client import AsyncRegistryClient
+
+            self._registry = AsyncRegistryClient(self._properties)
+        return self._registry
+
+    async def close(self) -> None:
+        if self._registry is not None:
+            await self._registry.close()
+
+    async def by_id(
+        self,
+        id: Any,
+        topic: str,
+        *,
+        is_key: bool,
+        kind: str | None = None,
+        subject: str | None = None,
+        strategy: str | None = None,
+    ) -> UsedSchema:
+        """Return a schema by its id; `ApiError` 42207 if the registry does not have it."""
+        if isinstance(id, bool) or not isinstance(id, int):
+            raise bad_request("A schema id is a number.")
+        schema = await self._ask(
+            self.registry.schema_by_id(id), f"Error when fetching schema by id. schemaId = {id}"
+        )
+        found = FORMATS[schema.schema_type]
+        if kind is not None and found != kind:
+            raise bad_request(f"Schema {id} is of the format {found}, not {kind}.")
+        codec = await self._codec(schema)
+        subject = subject or _subject(strategy, topic, is_key, codec.name)
+        failure = f"Error when fetching schema version. subject = {subject}, schema = {schema.text}"
+        version = (await self._ask(self.registry.lookup(subject, schema), failure)).version
+        return UsedSchema(id, subject, version, found, codec)
+
+    async def by_version(
+        self,
+        version: Any,
+        topic: str,
+        *,
+        is_key: bool,
+        subject: str | None = None,
+        strategy: str | None = None,
+    ) -> UsedSchema:
+        """Return a version of a subject, or its latest one."""
+        subject = subject or _subject(strategy, topic, is_key, None)
+        if version is None:
+            failure = f"Error when fetching latest schema version. subject = {subject}"
+            registered = await self._ask(self.registry.latest(subject), failure)
+        else:
+            failure = f"Schema does not exist for subject: {subject}, version: {version}"
+            registered = await self._ask(self.registry.version(subject, version), failure)
+        return await self._used(registered)
+
+    async def registered(
+        self,
+        kind: str,
+        text: Any,
+        topic: str,
+        *,
+        is_key: bool,
+        subject: str | None = None,
+        strategy: str | None = None,
+    ) -> UsedSchema:
+        """Return the schema with a text, registered under its subject if it is new."""
+        from moldau.client.registry.types import RegistryError, Schema
+
+        if not isinstance(text, str):
+            raise bad_request("A schema is a string.")
+        schema = Schema(text, TYPES[kind])
+        codec = await self._codec(schema)
+        subject = subject or _subject(strategy, topic, is_key, codec.name)
+        try:
+            return await self._used(await self.registry.lookup(subject, schema))
+        except RegistryError as error:
+            if error.status in (401, 403):
+                raise _registry_error("Error when registering schema.", error) from None
+        failure = (
+            f"Error when registering schema. format = {kind.upper()}, subject = {subject}, schema = {text}"
+        )
+        return await self._used(await self._ask(self.registry.register(subject, schema), failure))
+
+    async def decode(
+        self, kind: str, data: bytes, headers: Sequence[tuple[str, bytes]] | None, is_key: bool
+    ) -> Any:
+        """Return a record's key or value as JSON; `ApiError` 40801 if it cannot be deserialized."""
+        from moldau.client.registry.serdes import framing
+        from moldau.client.registry.types import RegistryError
+        from moldau.client.serdes import SerializationError
+
+        try:
+            name, rest = framing.of_record(data, headers or (), key=is_key)
+            codec = self._by_id.get((name.id, name.guid))
+            if codec is None:
+                if name.guid is not None:
+                    schema = await self.registry.schema_by_guid(name.guid)
+                else:
+                    schema = await self.registry.schema_by_id(name.id or 0)
+                codec = self._by_id[(name.id, name.guid)] = await self._codec(schema)
+                if len(self._by_id) > _MOST_CODECS:
+                    self._by_id.clear()
+            return codec.decode(rest)
+        except (SerializationError, RegistryError, ValueError) as error:
+            raise undeserializable(f"Error deserializing a {kind} record: {error}") from None
+
+    async def _used(self, registered: RegisteredSchema) -> UsedSchema:
+        codec = await self._codec(registered.schema)
+        kind = FORMATS[registered.schema.schema_type]
+        return UsedSchema(registered.id, registered.subject, registered.version, kind, codec)
+
+    async def _codec(self, schema: Schema) -> Codec:
+        codec = self._codecs.get(schema.key)
+        if codec is None:
+            references = await self._ask(
+                self.registry.referenced_texts(schema), "Error when fetching the references of a schema."
+            )
+            codec = _create(schema, references)
+            if len(self._codecs) >= _MOST_CODECS:
+                self._codecs.clear()
+            self._codecs[schema.key] = codec
+        return codec
+
+    @staticmethod
+    async def _ask(answer: Any, failure: str) -> Any:
+        from moldau.client.registry.types import RegistryError
+
+        try:
+            return await answer
+        except RegistryError as error:
+            raise _registry_error(failure, error) from None
+
+
+def _registry_error(failure: str, error: Any) -> ApiError:
+    if error.status in (401, 403):
+        return ApiError(403, errors.KAFKA_AUTHORIZATION, failure)
+    return serialization(f"{failure}\n{error}")
+
+
+def _subject(strategy: str | None, topic: str, is_key: bool, record: str | None) -> str:
+    """Return the subject of a strategy: TOPIC_NAME, RECORD_NAME or TOPIC_RECORD_NAME."""
+    if strategy in (None, "TOPIC_NAME"):
+        return f"{topic}-{'key' if is_key else 'value'}"
+    if record is None:
+        raise bad_request(f"Cannot use schema_subject_strategy={strategy} without schema_id or schema.")
+    return record if strategy == "RECORD_NAME" else f"{topic}-{record}"
+
+
+def _create(schema: Schema, references: Mapping[str, str]) -> Codec:
+    from moldau.client.serdes import SerializationError
+
+    kinds = {"AVRO": AvroJson, "JSON": JsonSchemaJson, "PROTOBUF": ProtobufJson}
+    try:
+        return kinds[schema.schema_type](schema.text, references)
+    except SerializationError as error:
+        raise errors.unprocessable(42205, f"Invalid schema: {error}") from None
+
+
+class AvroJson:
+    """Avro's JSON encoding ↔ its binary encoding."""
+
+    def __init__(self, text: str, references: Mapping[str, str]) -> None:
+        from moldau.client.registry.codecs.avro import AvroCodec
+
+        self._codec = AvroCodec(text, references)
+
+    @property
+    def name(self) -> str | None:
+        return self._codec.name
+
+    def frame(self, id: int) -> bytes:
+        return _frame(id)
+
+    def encode(self, data: Any) -> bytes:
+        import fastavro
+
+        value = next(fastavro.json_reader(io.StringIO(json.dumps(data)), self._codec.schema))
+        return self._codec.encode(value)
+
+    def decode(self, framed: bytes) -> Any:
+        import fastavro
+
+        value = self._codec.decode(framed, record_names=True)
+        text = io.StringIO()
+        fastavro.json_writer(text, self._codec.schema, [value])
+        return json.loads(text.getvalue())
+
+
+class JsonSchemaJson:
+    """JSON that is validated by a JSON Schema."""
+
+    def __init__(self, text: str, references: Mapping[str, str]) -> None:
+        from moldau.client.registry.codecs.json_schema import JsonSchemaCodec
+
+        self._codec = JsonSchemaCodec(text, references)
+
+    @property
+    def name(self) -> str | None:
+        return self._codec.name
+
+    def frame(self, id: int) -> bytes:
+        return _frame(id)
+
+    def encode(self, data: Any) -> bytes:
+        self._codec.check(data)
+        return encode_json(data)
+
+    def decode(self, framed: bytes) -> Any:
+        return self._codec.decode(framed, validate=False)
+
+
+class ProtobufJson:
+    """Protobuf's JSON mapping ↔ its binary encoding; records are written as the first message of the file."""
+
+    def __init__(self, text: str, references: Mapping[str, str]) -> None:
+        from moldau.client.registry.codecs.protobuf import ProtobufCodec
+
+        self._codec = ProtobufCodec(text, references)
+
+    @property
+    def name(self) -> str | None:
+        return self._codec.name
+
+    def frame(self, id: int) -> bytes:
+        return _frame(id, (0,))
+
+    def encode(self, data: Any) -> bytes:
+        from google.protobuf import json_format
+
+        message = self._codec.message_class()()
+        if not isinstance(data, dict):
+            raise bad_request("The data of a protobuf message is an object.")
+        try:
+            json_format.ParseDict(data, message)
+        except json_format.ParseError as error:
+            raise bad_request(str(error)) from None
+        return message.SerializeToString()
+
+    def decode(self, framed: bytes) -> Any:
+        from google.protobuf import json_format
+
+        from moldau.client.registry.serdes.framing import read_indexes
+
+        indexes, start = read_indexes(framed, 0)
+        message = self._codec.decode(framed[start:], indexes)
+        return json_format.MessageToDict(
+            message, always_print_fields_with_no_presence=True, preserving_proto_field_name=True
+        )
+
+
+def _frame(id: int, indexes: tuple[int, ...] | None = None) -> bytes:
+    from moldau.client.registry.serdes.framing import frame
+
+    return frame(id, indexes)

@@ -1,0 +1,108 @@
+"""A request as the handlers see it, and their response."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import parse_qs
+
+from moldau.http.asgi import JSON, Header, Receive, Scope, Send, encode_json, header
+from moldau.http.errors import ApiError
+from moldau.http.requests import read_body
+from moldau.rest.errors import bad_request
+
+if TYPE_CHECKING:
+    from moldau.rest.engine.clients import Clients
+    from moldau.rest.service import RestProxy
+
+
+class Response(NamedTuple):
+    status: int = 200
+    body: bytes = b""
+    content_type: bytes | None = JSON
+    headers: tuple[Header, ...] = ()
+
+
+def json_response(value: Any, status: int = 200, headers: tuple[Header, ...] = ()) -> Response:
+    return Response(status, encode_json(value), JSON, headers)
+
+
+NO_CONTENT = Response(204, b"", None)
+
+
+class Request:
+    """A request with the variables of its path and the clients of its user."""
+
+    __slots__ = ("_query", "clients", "params", "proxy", "receive", "scope", "send")
+
+    def __init__(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        params: dict[str, str],
+        proxy: RestProxy,
+        clients: Clients,
+    ) -> None:
+        self.scope, self.receive, self.send = scope, receive, send
+        self.params, self.proxy, self.clients = params, proxy, clients
+        self._query: dict[str, list[str]] | None = None
+
+    @property
+    def base_url(self) -> str:
+        """The URL of the proxy, for links."""
+        advertised = self.proxy.settings.base_url
+        if advertised is not None:
+            return advertised
+        host = header(self.scope, b"host") or b"localhost"
+        return f"{self.scope['scheme']}://{host.decode('latin-1')}"
+
+    def query(self, name: str, default: str = "") -> str:
+        if self._query is None:
+            text = self.scope["query_string"].decode("latin-1")
+            self._query = parse_qs(text, keep_blank_values=True, max_num_fields=100)
+        values = self._query.get(name)
+        return values[0] if values else default
+
+    def number(self, name: str, default: int) -> int:
+        text = self.query(name)
+        if not text:
+            return default
+        try:
+            return int(text)
+        except ValueError:
+            raise ApiError(404, 404, f"The query parameter {name} is not a number.") from None
+
+    def flag(self, name: str) -> bool:
+        return self.query(name).lower() == "true"
+
+    def path_number(self, name: str) -> int:
+        """Return a number of the path; a path without one does not exist."""
+        try:
+            return int(self.params[name])
+        except ValueError:
+            raise ApiError(404, 404, "HTTP 404 Not Found") from None
+
+    async def body(self) -> bytes:
+        return await read_body(self.scope, self.receive, self.proxy.settings.max_request_bytes)
+
+    async def json(self) -> Any:
+        """Return the body, None if it is empty; `ApiError` 400 if it is not JSON."""
+        body = await self.body()
+        return parse(body) if body.strip() else None
+
+
+def parse(text: bytes | str) -> Any:
+    """Parse JSON; `ApiError` 400 says what is wrong with it."""
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except RecursionError:
+        raise bad_request("The JSON is nested too deeply.") from None
+    except UnicodeDecodeError as error:
+        raise bad_request(f"The body is not UTF-8 (byte {error.start}).") from None
+    except ValueError as error:
+        raise bad_request(f"Error processing JSON: {error}") from None
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(f"{name} is not a JSON value")

@@ -1,0 +1,96 @@
+"""The REST proxy as a service: finds the route of a request, the clients of its user, and answers errors."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from moldau.base.errors import KafkaError
+from moldau.http.asgi import CREDENTIALS, JSON, Application, Receive, Scope, Send, send_response
+from moldau.http.errors import ApiError, send_error
+from moldau.rest.engine.clients import ClientPool
+from moldau.rest.engine.instances import Instances
+from moldau.rest.errors import of_kafka
+from moldau.rest.formats.schemas import SchemaFormats
+from moldau.rest.request import Request, Response
+from moldau.rest.routes import ROUTES
+from moldau.rest.routing import Router
+from moldau.rest.settings import RestSettings
+
+logger = logging.getLogger(__name__)
+
+_V2_ERROR: Final = b"application/vnd.kafka.v2+json"
+_EXPIRY_INTERVAL_S: Final = 1.0
+
+
+class RestProxy:
+    """Implements `moldau.http.run.Service`."""
+
+    def __init__(self, settings: RestSettings) -> None:
+        self.settings = settings
+        self._router = Router(ROUTES)
+
+    @property
+    def application(self) -> Application:
+        return self._serve
+
+    async def start(self, urls: Sequence[str]) -> None:
+        """Create the clients; `KafkaError` if the cluster cannot be reached with the proxy's own login."""
+        self._pool = ThreadPoolExecutor(self.settings.consumer_threads, "moldau-rest-consumer")
+        self.clients = ClientPool(self.settings)
+        self.instances = Instances(self.settings, self._pool)
+        self.schemas = SchemaFormats(self.settings.registry)
+        self._expiring = asyncio.ensure_future(self._expire())
+        if not self.settings.propagate:
+            await self.clients.shared.cluster_id()
+
+    @property
+    def pool(self) -> ThreadPoolExecutor:
+        """The threads for blocking calls of consumers."""
+        return self._pool
+
+    async def close(self) -> None:
+        self._expiring.cancel()
+        await self.instances.close()
+        await self.clients.close()
+        await self.schemas.close()
+        self._pool.shutdown(wait=False)
+
+    async def failed(self) -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    async def _expire(self) -> None:
+        while True:
+            await asyncio.sleep(_EXPIRY_INTERVAL_S)
+            self.instances.expire()
+            self.clients.expire()
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope.get("raw_path", b"").decode("latin-1") or scope["path"]
+        is_v3 = path.startswith("/v3")
+        try:
+            route, params = self._router.find(scope["method"], path)
+            clients = await self.clients.of(scope.get(CREDENTIALS))
+            clients.users += 1
+            try:
+                request = Request(scope, receive, send, params, self, clients)
+                response = await route.handler(request)
+            finally:
+                clients.users -= 1
+                clients.last_used = asyncio.get_running_loop().time()
+        except ApiError as error:
+            await send_error(send, error, JSON if is_v3 else _V2_ERROR)
+        except KafkaError as error:
+            await send_error(send, of_kafka(error), JSON if is_v3 else _V2_ERROR)
+        else:
+            if response is not None:
+                await _answer(scope, send, response)
+
+
+async def _answer(scope: Scope, send: Send, response: Response) -> None:
+    status, body, content_type, headers = response
+    await send_response(send, status, b"" if scope["method"] == "HEAD" else body, content_type, headers)

@@ -1,0 +1,1 @@
+"""API v2: topics, partitions, producing, consumer instances."""

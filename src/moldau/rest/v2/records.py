@@ -1,0 +1,83 @@
+"""Reading records of a consumer instance with v2: a long poll with a limit of bytes."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from confluent_kafka import Message
+
+from moldau.rest.engine.instances import Instance
+from moldau.rest.errors import format_mismatch
+from moldau.rest.formats import plain
+from moldau.rest.formats.schemas import SchemaFormats
+from moldau.rest.request import Request, Response
+from moldau.rest.v2 import media
+from moldau.rest.v2.consumers import used_instance
+from moldau.rest.v2.media import EMBEDDED, V2, v2_response
+
+_BINARY: Final = "application/vnd.kafka.binary.v2+json"
+#: Binary first: it answers clients that accept anything.
+_OFFERED: Final = (_BINARY, V2, *(each for each in EMBEDDED if each != _BINARY))
+
+
+async def read(request: Request) -> Response:
+    media_type = media.accepted(request.scope, _OFFERED)
+    with used_instance(request) as instance:
+        if not _matches(EMBEDDED.get(media_type, plain.BINARY), instance.config.format):
+            raise format_mismatch()
+        async with instance.lock:
+            records = await _collect(request, instance)
+            answer = [await _decoded(request.proxy.schemas, instance.config.format, each) for each in records]
+            instance.consumed(records)
+    return v2_response(answer, media_type=media_type)
+
+
+def _matches(wanted: str, own: str) -> bool:
+    """Return whether an instance can answer: the formats with schemas are read in the same way."""
+    return wanted == own or (wanted not in plain.PLAIN and own not in plain.PLAIN)
+
+
+async def _collect(request: Request, instance: Instance) -> list[Message]:
+    """Return records until the timeout, `fetch.min.bytes` or `max_bytes`, whichever is first."""
+    settings, config = request.proxy.settings, instance.config
+    longest = settings.read_timeout_ms if config.wait_ms is None else config.wait_ms
+    asked = request.number("timeout", -1)
+    wait_ms = longest if asked <= 0 else min(asked, longest)
+    asked_bytes = request.number("max_bytes", -1)
+    most = settings.read_max_bytes if asked_bytes <= 0 else min(asked_bytes, settings.read_max_bytes)
+    least = settings.fetch_min_bytes if config.min_bytes is None else config.min_bytes
+    deadline = asyncio.get_running_loop().time() + wait_ms / 1000
+    records: list[Message] = []
+    size = 0
+    while True:
+        while instance.waiting:
+            each = instance.waiting[0]
+            added = len(each.key() or b"") + len(each.value() or b"")
+            if size + added >= most:
+                return records
+            size += added
+            records.append(instance.waiting.popleft())
+        if 0 <= least < size:
+            return records
+        arrived = await instance.consumer.wait(deadline)
+        if not arrived:
+            return records
+        instance.waiting.extend(arrived)
+
+
+async def _decoded(formats: SchemaFormats, kind: str, message: Message) -> dict[str, Any]:
+    return {
+        "topic": message.topic(),
+        "key": await _side(formats, kind, message, is_key=True),
+        "value": await _side(formats, kind, message, is_key=False),
+        "partition": message.partition(),
+        "offset": message.offset(),
+    }
+
+
+async def _side(formats: SchemaFormats, kind: str, message: Message, *, is_key: bool) -> Any:
+    data = message.key() if is_key else message.value()
+    if data is None or kind in plain.PLAIN:
+        return plain.decode(kind, data)
+    return await formats.decode(kind, data, message.headers(), is_key)

@@ -1,0 +1,65 @@
+"""The shape of v3's resources: kind, metadata with links, collections; and checks that all handlers make."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import quote
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.client.admin.topic_types import TopicDescription
+from moldau.rest.errors import bad_request, invalid_payload, not_found
+from moldau.rest.request import Request
+
+
+def url(request: Request, *segments: object) -> str:
+    path = "/".join(quote(str(each), safe="-._~:") for each in segments)
+    return f"{request.base_url}/v3/clusters/{path}" if path else f"{request.base_url}/v3/clusters"
+
+
+def related(request: Request, *segments: object) -> dict[str, str]:
+    return {"related": url(request, *segments)}
+
+
+def resource(
+    request: Request, kind: str, path: Sequence[object], name: Sequence[tuple[str, object]], **fields: Any
+) -> dict[str, Any]:
+    """Return a resource; `name` are the components of its Confluent resource name (CRN)."""
+    crn = "/".join(f"{component}={quote(str(value), safe='-._~')}" for component, value in name)
+    metadata = {"self": url(request, *path), "resource_name": f"crn:///{crn}" if crn else None}
+    return {"kind": kind, "metadata": metadata, **fields}
+
+
+def collection(kind: str, self_url: str, data: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"kind": kind, "metadata": {"self": self_url, "next": None}, "data": data}
+
+
+async def checked_cluster(request: Request) -> str:
+    """Return the cluster id of the path; `ApiError` 404 if it is not the proxy's cluster."""
+    wanted = request.params["cluster_id"]
+    if wanted != await request.clients.cluster_id():
+        raise not_found(f"Cluster {wanted} cannot be found.")
+    return wanted
+
+
+async def described_topic(request: Request) -> TopicDescription:
+    """Return the topic of the path; `KafkaError` if it does not exist, which is 40403."""
+    name = request.params["topic_name"]
+    found = (await request.clients.admin.describe_topics([name]))[name]
+    if isinstance(found, KafkaError):
+        if found.code is ErrorCode.INVALID_TOPIC_EXCEPTION:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        raise found
+    return found
+
+
+async def json_object(
+    request: Request, missing: str = "Request body is empty. Data is required."
+) -> dict[str, Any]:
+    """Return the object of the body; `ApiError` 42206 without a body."""
+    body = await request.json()
+    if body is None:
+        raise invalid_payload(missing)
+    if not isinstance(body, dict):
+        raise bad_request("The body is not an object.")
+    return body

@@ -1,0 +1,123 @@
+"""Topics: list, get, create, delete, change the number of partitions."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from moldau.base.errors import KafkaError
+from moldau.client.admin.client import checked
+from moldau.client.admin.topic_types import NewTopic, TopicDescription
+from moldau.rest.errors import bad_request, invalid_payload
+from moldau.rest.request import NO_CONTENT, Request, Response, json_response
+from moldau.rest.v3.resources import (
+    checked_cluster,
+    collection,
+    described_topic,
+    json_object,
+    related,
+    resource,
+    url,
+)
+
+_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_NO_COUNT: Final = "Request body is empty. Partitions_count is required."
+
+
+async def list_topics(request: Request) -> Response:
+    id = await checked_cluster(request)
+    names = sorted(await request.clients.admin.list_topics())
+    found = await request.clients.admin.describe_topics(names)
+    data = [_topic(request, id, each) for each in found.values() if not isinstance(each, KafkaError)]
+    return json_response(collection("KafkaTopicList", url(request, id, "topics"), data))
+
+
+async def get_topic(request: Request) -> Response:
+    id = await checked_cluster(request)
+    return json_response(_topic(request, id, await described_topic(request)))
+
+
+async def create_topic(request: Request) -> Response:
+    body = await json_object(request)
+    topic, validate_only = _new_topic(body), body.get("validate_only") is True
+    id = await checked_cluster(request)
+    result = await request.clients.admin.create_topics([topic], validate_only=validate_only)
+    checked(result)
+    request.clients.forget_topic(topic.name)
+    partitions = len(topic.assignment) or topic.partitions
+    replication = len(next(iter(topic.assignment.values()))) if topic.assignment else topic.replication_factor
+    if not validate_only and (partitions < 0 or replication < 0):
+        described = (await request.clients.admin.describe_topics([topic.name]))[topic.name]
+        if not isinstance(described, KafkaError):
+            partitions, replication = len(described.partitions), len(described.partitions[0].replicas)
+    created = _data(request, id, topic.name, False, max(replication, 0), max(partitions, 0))
+    location = created["metadata"]["self"].encode()
+    return json_response(created, 200 if validate_only else 201, ((b"location", location),))
+
+
+async def delete_topic(request: Request) -> Response:
+    await checked_cluster(request)
+    name = request.params["topic_name"]
+    checked(await request.clients.admin.delete_topics([name]))
+    request.clients.forget_topic(name)
+    return NO_CONTENT
+
+
+async def update_partitions(request: Request) -> Response:
+    body = await json_object(request, _NO_COUNT)
+    count = body.get("partitions_count")
+    if isinstance(count, bool) or not isinstance(count, int):
+        raise bad_request("partitions_count is a number.")
+    id = await checked_cluster(request)
+    name = request.params["topic_name"]
+    checked(await request.clients.admin.create_partitions({name: count}))
+    return json_response(_topic(request, id, await described_topic(request)))
+
+
+def _new_topic(body: dict[str, Any]) -> NewTopic:
+    name = body.get("topic_name")
+    if not isinstance(name, str):
+        raise bad_request("topic_name is required.")
+    if not _NAME.fullmatch(name) or name in (".", ".."):
+        raise invalid_payload("Invalid topic name.")
+    try:
+        assignment = {
+            int(partition): [int(broker) for broker in brokers]
+            for partition, brokers in (body.get("replicas_assignments") or {}).items()
+        }
+        configs = {each["name"]: str(each["value"]) for each in body.get("configs") or []}
+        counts = [-1 if body.get(name) is None else int(body[name]) for name in _COUNTS]
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise bad_request("The description of the topic is not valid.") from None
+    if assignment:
+        return NewTopic(name, assignment=assignment, configs=configs)
+    return NewTopic(name, counts[0], counts[1], configs=configs)
+
+
+_COUNTS: Final = ("partitions_count", "replication_factor")
+
+
+def _topic(request: Request, id: str, topic: TopicDescription) -> dict[str, Any]:
+    replication = len(topic.partitions[0].replicas) if topic.partitions else 0
+    return _data(request, id, topic.name, topic.internal, replication, len(topic.partitions))
+
+
+def _data(
+    request: Request, id: str, name: str, internal: bool, replication: int, partitions: int
+) -> dict[str, Any]:
+    path = [id, "topics", name]
+    return resource(
+        request,
+        "KafkaTopic",
+        path,
+        [("kafka", id), ("topic", name)],
+        cluster_id=id,
+        topic_name=name,
+        is_internal=internal,
+        replication_factor=replication,
+        partitions_count=partitions,
+        partitions=related(request, *path, "partitions"),
+        configs=related(request, *path, "configs"),
+        partition_reassignments=related(request, *path, "partitions", "-", "reassignment"),
+        authorized_operations=[],
+    )

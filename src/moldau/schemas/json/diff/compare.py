@@ -1,0 +1,176 @@
+"""The comparison of two schemas: can data that is valid for `original` be read with `update`?
+
+A pair of schemas is compared once, by identity, and its findings are reused on every path that reaches it. A
+pair that is reached again while it is being compared is assumed to be compatible. If that assumption was
+wrong, the comparison is repeated with what is known by then, until nothing changes: the greatest fixed point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from moldau.schemas.json.diff import arrays, objects, scalars, sums
+from moldau.schemas.json.diff.findings import Findings
+from moldau.schemas.json.model import (
+    Array,
+    Combined,
+    Const,
+    Criterion,
+    Empty,
+    Enum,
+    Not,
+    Nothing,
+    Number,
+    Object,
+    Schema,
+    String,
+    Structures,
+    referred,
+)
+from moldau.schemas.json.trampoline import Recursion, run
+from moldau.schemas.schema import InvalidSchema
+
+#: The number of pairs compared, repetitions included. 300,000 take a few seconds.
+MAX_COMPARISONS = 300_000
+
+#: The keys of a pair: the identities of its schemas.
+Pair = tuple[int, int]
+
+
+def compare(original: Schema, update: Schema, compatible_kinds: frozenset[str]) -> Findings:
+    """Return all differences; raise `InvalidSchema` if the schemas are too complex to compare."""
+    budget = [MAX_COMPARISONS]
+    structures = Structures()
+    known: dict[Pair, Findings] = {}
+    while True:
+        comparison = Comparison(compatible_kinds, known, budget, structures)
+        findings = run(comparison.of(original, update))
+        incompatible = comparison.incompatible()
+        if not comparison.assumed or incompatible.keys() == known.keys():
+            return findings
+        known = incompatible
+
+
+class Comparison:
+    """One pass over a pair of schemas and all pairs below it."""
+
+    def __init__(
+        self,
+        compatible_kinds: frozenset[str],
+        known: dict[Pair, Findings],
+        budget: list[int],
+        structures: Structures,
+    ) -> None:
+        """`known` are the incompatible pairs of the pass before."""
+        self.assumed = False
+        self.structures = structures
+        self._compatible_kinds = compatible_kinds
+        self._known = known
+        self._budget = budget
+        self._compared: dict[Pair, Findings] = {}
+        self._in_progress: set[Pair] = set()
+
+    def findings(self) -> Findings:
+        """Return an empty collection."""
+        return Findings(self._compatible_kinds)
+
+    def incompatible(self) -> dict[Pair, Findings]:
+        """Return the incompatible pairs of this pass."""
+        return {pair: findings for pair, findings in self._compared.items() if not findings.compatible}
+
+    def of(self, original: Schema | None, update: Schema | None) -> Recursion[Findings]:
+        """Compare a pair."""
+        found = self.findings()
+        if original is None or update is None:
+            if original is not update:
+                found.add("SCHEMA_ADDED" if original is None else "SCHEMA_REMOVED")
+            return found
+        original, update = referred(original), referred(update)
+        pair = (id(original), id(update))
+        compared = self._compared.get(pair)
+        if compared is not None:
+            return compared
+        if pair in self._in_progress:
+            if pair in self._known:
+                return self._known[pair]
+            self.assumed = True
+            return found
+        self._spend()
+        self._in_progress.add(pair)
+        yield self._kinds(found, original, update)
+        self._in_progress.remove(pair)
+        self._compared[pair] = found
+        return found
+
+    def _spend(self) -> None:
+        self._budget[0] -= 1
+        if self._budget[0] < 0:
+            raise InvalidSchema(
+                f"The schemas are too complex to compare: more than {MAX_COMPARISONS} comparisons"
+            )
+
+    def _kinds(self, found: Findings, original: Schema, update: Schema) -> Recursion[None]:
+        shortcut = yield self._member(found, original, update)
+        if shortcut:
+            return
+        combined = isinstance(original, Combined) and isinstance(update, Combined)
+        if type(original) is not type(update) and not combined:
+            if not _other_kind_is_compatible(original, update):
+                found.add("TYPE_CHANGED")
+            return
+        _annotations(found, original, update)
+        compare_kind = _COMPARED.get(type(original))
+        if compare_kind is not None:
+            yield compare_kind(self, found, original, update)
+
+    def _member(self, found: Findings, original: Schema, update: Schema) -> Recursion[bool]:
+        """Compare a schema with the members of a sum or product; return whether one of them decides."""
+        if isinstance(update, Combined) and not isinstance(original, Combined):
+            sum_type = update.criterion is not Criterion.ALL
+            pairs = [(original, member) for member in update.subschemas]
+            singleton, kind = len(pairs) == 1, "SUM_TYPE_EXTENDED"
+        elif isinstance(original, Combined) and not isinstance(update, Combined):
+            sum_type = original.criterion is Criterion.ALL
+            pairs = [(member, update) for member in original.subschemas]
+            singleton, kind = len(pairs) == 1, "PRODUCT_TYPE_NARROWED"
+        else:
+            return False
+        for pair in pairs if singleton or sum_type else ():
+            inner = yield self.of(*pair)
+            if inner.compatible:
+                found.include(inner)
+                if not singleton:
+                    found.add(kind)
+                return True
+        return False
+
+
+def _other_kind_is_compatible(original: Schema, update: Schema) -> bool:
+    if isinstance(original, Nothing) or isinstance(update, Empty):
+        return True
+    return original.annotations.connect_type == "bytes" == update.annotations.connect_type
+
+
+def _annotations(found: Findings, original: Schema, update: Schema) -> None:
+    for name in ("id", "title", "description", "default"):
+        if getattr(original.annotations, name) != getattr(update.annotations, name):
+            found.add(f"{name.upper()}_CHANGED")
+
+
+def _not(comparison: Comparison, found: Findings, original: Not, update: Not) -> Recursion[None]:
+    # What is forbidden compares the other way round.
+    inner = yield comparison.of(update.schema, original.schema)
+    found.add("NOT_TYPE_NARROWED" if inner.compatible else "NOT_TYPE_EXTENDED", "not")
+
+
+#: The comparison of two schemas of one kind; kinds without an entry have nothing more to compare.
+_COMPARED: dict[type[Schema], Callable[..., Recursion[None]]] = {
+    String: scalars.compare_strings,
+    Number: scalars.compare_numbers,
+    Const: scalars.compare_constants,
+    Enum: scalars.compare_enums,
+    Combined: sums.compare,
+    Not: _not,
+    Object: objects.compare,
+    Array: arrays.compare,
+}

@@ -16,25 +16,28 @@ GROUPS = "Kafka's tools: groups and transactions"
 CLUSTER = "Kafka's tools: cluster"
 NODES = "Kafka's tools: nodes and their files"
 TESTS = "Kafka's tools: measuring and testing"
+SERVICES = "Services: schema registry and REST proxy"
 
 
 class Tool(NamedTuple):
-    """A tool: its module in `moldau.cli.kafka`, what it does, its heading in the help, and its function."""
+    """A tool: its module in `moldau.cli`, what it does, its heading in the help, and its function."""
 
     module: str
     summary: str
     heading: str
     function: str = "main"
+    #: The package of the module: `kafka`, or `moldau` for what Apache Kafka does not have.
+    package: str = "kafka"
 
     @property
     def entry_point(self) -> str:
         """The reference that `[project.scripts]` holds."""
-        return f"moldau.cli.kafka.{self.module}:{self.function}"
+        return f"moldau.cli.{self.package}.{self.module}:{self.function}"
 
     def load(self) -> Callable[[Sequence[str]], int]:
         """Import the tool and return the function that takes its arguments and returns the exit code."""
         function: Callable[[Sequence[str]], int] = getattr(
-            import_module(f"moldau.cli.kafka.{self.module}"), self.function
+            import_module(f"moldau.cli.{self.package}.{self.module}"), self.function
         )
         return function
 
@@ -125,11 +128,26 @@ TOOLS: dict[str, Tool] = {
         "Consume as a member of a group and report each event as a line of JSON.",
         TESTS,
     ),
+    "schema-registry-start": Tool(
+        "services.registry",
+        "Start a schema registry from a properties file.",
+        SERVICES,
+        "start_main",
+        "moldau",
+    ),
+    "kafka-rest-start": Tool(
+        "services.rest", "Start a REST proxy from a properties file.", SERVICES, "start_main", "moldau"
+    ),
+}
+#: Commands of `moldau` that start without Typer, as tools do.
+COMMANDS: dict[str, Tool] = {
+    "registry": Tool("services.registry", "Run a schema registry.", SERVICES, "main", "moldau"),
+    "rest": Tool("services.rest", "Run a REST proxy.", SERVICES, "main", "moldau"),
 }
 
 
 def find_tool(name: str) -> Callable[[Sequence[str]], int] | None:
-    """Return a tool by Kafka's name, with or without the prefix `kafka-` and the suffix `.sh`."""
+    """Return a tool by Kafka's name, with or without `kafka-` and `.sh`; or a command by its name."""
     full = name.removesuffix(".sh")
-    tool = TOOLS.get(full) or TOOLS.get(f"kafka-{full}")
+    tool = TOOLS.get(full) or TOOLS.get(f"kafka-{full}") or COMMANDS.get(name)
     return None if tool is None else tool.load()

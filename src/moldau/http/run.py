@@ -54,8 +54,10 @@ async def serve(hosted: Sequence[Hosted], clock: Clock) -> int:
         server.bind()
     failures = [asyncio.ensure_future(each.service.failed()) for each in hosted]
     stopping = asyncio.ensure_future(stop.wait())
+    started: list[Service] = []
     try:
         for each, server in zip(hosted, servers, strict=True):
+            started.append(each.service)
             if not await _unless(stopping, each.service.start(server.urls)):
                 return 0
             await server.open(each.service.application)
@@ -70,8 +72,8 @@ async def serve(hosted: Sequence[Hosted], clock: Clock) -> int:
         return 1 if reasons else 0
     finally:
         await asyncio.gather(*(server.close() for server in servers))
-        for each in hosted:
-            await each.service.close()
+        for service in started:
+            await service.close()
         for waiting in (stopping, *failures):
             waiting.cancel()
 

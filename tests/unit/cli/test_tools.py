@@ -45,8 +45,15 @@ def test_help_opens_with_the_summary_of_the_table(name: str, capsys: pytest.Capt
     assert summary == TOOLS[name].summary
 
 
-#: Tools that work on the files and processes of this machine only.
-LOCAL = {"kafka-storage", "kafka-server-start", "kafka-server-stop", "kafka-dump-log"}
+#: Tools that work on the files and processes of this machine only, or whose argument is a properties file.
+LOCAL = {
+    "kafka-storage",
+    "kafka-server-start",
+    "kafka-server-stop",
+    "kafka-dump-log",
+    "schema-registry-start",
+    "kafka-rest-start",
+}
 
 
 @pytest.mark.parametrize("name", sorted(set(TOOLS) - LOCAL))

@@ -14,7 +14,7 @@ from moldau.cli.moldau.doctor.command import doctor
 from moldau.cli.moldau.pipeline.command import pipeline
 from moldau.cli.moldau.protocol import protocol
 from moldau.cli.moldau.sql.command import sql
-from moldau.cli.tools import TOOLS, Tool
+from moldau.cli.tools import COMMANDS, TOOLS, Tool
 
 app = typer.Typer(
     name="moldau",
@@ -31,7 +31,7 @@ app.command()(dev)
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command line and return the exit code."""
-    for name, tool in TOOLS.items():
+    for name, tool in {**COMMANDS, **TOOLS}.items():
         _list_tool(name, tool)
     try:
         app(list(arguments), prog_name="moldau")

@@ -16,7 +16,7 @@ from moldau.cli.shared.tool import ToolError, run_tool, warn
 
 Ready = Callable[[dict[str, int]], None]
 
-#: Passed to nodes by the process that supervises them; see `_stop_at_end_of_input`.
+#: Passed to nodes by the process that supervises them; see `stop_at_end_of_input`.
 STOP_WITH_INPUT = "--stop-with-input"
 LOG_FORMAT = "[%(asctime)s] %(levelname)s %(message)s (%(name)s)"
 #: A node that may depend on others is not awaited longer than this: the next command may start them.
@@ -54,7 +54,7 @@ def _start_parser() -> ToolParser:
 def _start(options: argparse.Namespace) -> int:
     properties = {**load_config(options.file), **overrides(options.override)}
     if options.stop_with_input:
-        threading.Thread(target=_stop_at_end_of_input, daemon=True).start()
+        threading.Thread(target=stop_at_end_of_input, daemon=True).start()
     if not options.daemon:
         return _run(properties)
     from moldau.cli.kafka.server.daemon import start_in_background
@@ -70,8 +70,8 @@ def _needs_no_other(properties: Mapping[str, str]) -> bool:
     return "controller" in properties.get("process.roles", "") and not others
 
 
-def _stop_at_end_of_input() -> None:
-    """Shut the node down when standard input is closed, because its supervisor has exited."""
+def stop_at_end_of_input() -> None:
+    """Shut the process down when standard input is closed, because its supervisor has exited."""
     while os.read(sys.stdin.fileno(), 4096):
         pass
     os.kill(os.getpid(), signal.SIGTERM)

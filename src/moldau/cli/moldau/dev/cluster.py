@@ -23,6 +23,7 @@ from moldau import __version__
 from moldau.cli.kafka.server.command import STOP_WITH_INPUT, overrides
 from moldau.cli.moldau.dev.node import DEFAULT_PORT
 from moldau.cli.moldau.dev.security import announce_clients, dev_security
+from moldau.cli.moldau.dev.services import DevServices
 from moldau.cli.shared.tool import ToolError
 from moldau.local.plan import ClusterPlan, Member, node_folder, roles_of, write_properties
 from moldau.local.ports import ReservedPorts
@@ -93,6 +94,7 @@ def dev_cluster(
     announce: Announce = print,
     verbose: bool = False,
     secure: bool = False,
+    services: DevServices | None = None,
 ) -> int:
     """Run the cluster until Ctrl-C or SIGTERM and return the exit code."""
     folder = Path(data).absolute()
@@ -109,7 +111,7 @@ def dev_cluster(
         raise ToolError(f"Cannot use the data folder {folder}: {error.strerror}") from error
     _check_ports(plan)
     with _stop_on_signals():
-        code = _supervise(plan, folder, security, list(zip(nodes, files, strict=True)), announce)
+        code = _supervise(plan, folder, security, list(zip(nodes, files, strict=True)), announce, services)
     announce("\nStopped." if sys.stdout.isatty() else "Stopped.")
     return code
 
@@ -215,6 +217,7 @@ def _supervise(
     security: SecurityConfigs | None,
     nodes: Sequence[tuple[_Node, Path]],
     announce: Announce,
+    services: DevServices | None,
 ) -> int:
     started: list[_Node] = []
     try:
@@ -222,11 +225,13 @@ def _supervise(
             node.start(file)
             started.append(node)
         _wait_ready(plan, security, started)
-        _announce_ready(plan, folder, security, started, announce)
-        return _watch(started, announce)
+        _announce_ready(plan, folder, security, started, announce, services)
+        return _watch(started, announce, services)
     except _Stop:
         return 0
     finally:
+        if services is not None:
+            services.stop()
         _stop(started)
 
 
@@ -256,6 +261,7 @@ def _announce_ready(
     security: SecurityConfigs | None,
     nodes: Sequence[_Node],
     announce: Announce,
+    services: DevServices | None,
 ) -> None:
     servers = ",".join(f"{_HOST}:{member.port}" for member in plan.members)
     controllers = [member.controller_port for member in plan.members if member.controller_port is not None]
@@ -268,14 +274,18 @@ def _announce_ready(
         announce(f"  node {node.member.id:<13} {where}, log {os.path.relpath(node.log)}")
     if security is not None:
         announce_clients(security, servers, announce)
+    if services is not None:
+        services.start(servers, security, announce)
     announce("Press Ctrl-C to stop.")
 
 
-def _watch(nodes: Sequence[_Node], announce: Announce) -> int:
+def _watch(nodes: Sequence[_Node], announce: Announce, services: DevServices | None) -> int:
     """Report nodes that exit. Return, with a failure, when none is left; normally a signal ends this."""
     running = list(nodes)
     while running:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+        if services is not None:
+            services.report_exits(announce)
         for node in [node for node in running if not node.running]:
             running.remove(node)
             again = os.path.relpath(node.folder / "server.properties")

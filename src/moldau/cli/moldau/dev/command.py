@@ -50,6 +50,19 @@ def dev(
             help="Listen with TLS and SCRAM, and print what clients need. A cluster keeps its security.",
         ),
     ] = False,
+    registry: Annotated[
+        bool, typer.Option("--registry", help="Run a schema registry, too, on port 8081.")
+    ] = False,
+    rest: Annotated[bool, typer.Option("--rest", help="Run a REST proxy, too, on port 8082.")] = False,
+    all_services: Annotated[
+        bool, typer.Option("--all", help="Run all services: the schema registry and the REST proxy.")
+    ] = False,
+    registry_port: Annotated[
+        int, typer.Option(metavar="PORT", min=0, max=65535, help="Port of the schema registry.")
+    ] = 8081,
+    rest_port: Annotated[
+        int, typer.Option(metavar="PORT", min=0, max=65535, help="Port of the REST proxy.")
+    ] = 8082,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print the log of each node.")] = False,
 ) -> None:
     """Run a broker, or a cluster of brokers, without any configuration, until Ctrl-C.
@@ -58,6 +71,7 @@ def dev(
     """
     from moldau.cli.moldau.dev.cluster import dev_cluster, planned_brokers
     from moldau.cli.moldau.dev.node import DEFAULT_PORT, dev_node
+    from moldau.cli.moldau.dev.services import DevServices
 
     announce = Console(highlight=False, soft_wrap=True, markup=False).print
 
@@ -68,6 +82,19 @@ def dev(
             start = partial(dev_node, port=DEFAULT_PORT if port is None else port)
         else:
             start = partial(dev_cluster, brokers=count, port=port)
-        return start(data=data, settings=setting or (), announce=announce, verbose=verbose, secure=secure)
+        services = DevServices(
+            registry_port=registry_port if registry or all_services else None,
+            rest_port=rest_port if rest or all_services else None,
+            verbose=verbose,
+        )
+        with services:
+            return start(
+                data=data,
+                settings=setting or (),
+                announce=announce,
+                verbose=verbose,
+                secure=secure,
+                services=services,
+            )
 
     exit_with(work)

@@ -11,6 +11,7 @@ from pathlib import Path
 from moldau import __version__
 from moldau.cli.kafka.server.command import LOG_FORMAT, overrides
 from moldau.cli.moldau.dev.security import announce_clients, dev_security
+from moldau.cli.moldau.dev.services import DevServices
 from moldau.cli.shared.tool import ToolError
 from moldau.local.plan import CONTROLLER_LISTENER, single_node_properties
 
@@ -25,6 +26,7 @@ def dev_node(
     announce: Callable[[str], None] = print,
     verbose: bool = False,
     secure: bool = False,
+    services: DevServices | None = None,
 ) -> int:
     """Run the node until Ctrl-C or SIGTERM and return the exit code."""
     from moldau.server.run import StartError, format_if_needed, run_node
@@ -39,6 +41,8 @@ def dev_node(
         announce(f"  data               {folder}")
         if security is not None:
             announce_clients(security, f"localhost:{clients}", announce)
+        if services is not None:
+            services.start(f"localhost:{clients}", security, announce)
         announce("Press Ctrl-C to stop.")
 
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format=LOG_FORMAT)

@@ -42,7 +42,7 @@ def announce_clients(security: SecurityConfigs, bootstrap_servers: str, announce
     java = _store(security, _CLIENT_FILE, {**servers, **security.client_properties()})
     librdkafka = _store(security, _LIBRDKAFKA_FILE, {**servers, **security.librdkafka_properties()})
     arguments = {"bootstrap_servers": bootstrap_servers, **security.python_arguments()}
-    file = security.files.folder / _CLIENT_FILE
+    file = client_file(security)
     announce(f"  security           SASL_SSL with {security.mode.mechanism}, user {USER}")
     announce(f"Java clients and Kafka's tools, with --command-config {file}:")
     _block(java.splitlines(), announce)
@@ -52,6 +52,11 @@ def announce_clients(security: SecurityConfigs, bootstrap_servers: str, announce
     pairs = {**servers, **security.librdkafka_properties()}
     _block(["confluent_kafka.Producer({", *(f'    "{a}": "{b}",' for a, b in pairs.items()), "})"], announce)
     _block(["kafka.KafkaProducer(", *(f'    {a}="{b}",' for a, b in arguments.items()), ")"], announce)
+
+
+def client_file(security: SecurityConfigs) -> Path:
+    """Return the properties file of clients, which `announce_clients` has stored."""
+    return security.files.folder / _CLIENT_FILE
 
 
 def _store(security: SecurityConfigs, name: str, properties: dict[str, str]) -> str:

@@ -1,0 +1,72 @@
+"""The HTTP services of `moldau dev --all`: each in its own process, which exits with this one.
+
+The services do not share the event loop of the broker, so that they cannot delay it. Each stops when its
+standard input is closed, also if this process is killed.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Final
+
+from moldau.cli.kafka.server.command import STOP_WITH_INPUT
+from moldau.cli.moldau.dev.security import client_file
+from moldau.local.security.configs import SecurityConfigs
+
+_STOP_TIMEOUT_S: Final = 5.0
+_MODULE: Final = "moldau.cli.moldau.services."
+
+
+class DevServices:
+    """The services to run; the port of one that is not wanted is None."""
+
+    def __init__(self, *, registry_port: int | None, rest_port: int | None, verbose: bool) -> None:
+        self._registry_port = registry_port
+        self._rest_port = rest_port
+        self._verbose = verbose
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    def start(self, servers: str, security: SecurityConfigs | None, announce: Callable[[str], None]) -> None:
+        """Start the services once the brokers are ready; each prints its URL when it is ready, too."""
+        options = ["--bootstrap-server", servers]
+        if security is not None:
+            options += ["--command-config", str(client_file(security))]
+        if self._registry_port is not None:
+            announce(f"  schema registry    http://localhost:{self._registry_port}")
+            self._run("registry", [*options, "--port", str(self._registry_port)])
+        if self._rest_port is not None:
+            announce(f"  REST proxy         http://localhost:{self._rest_port}")
+            if self._registry_port is not None:
+                options += ["--registry", f"http://localhost:{self._registry_port}"]
+            self._run("rest", [*options, "--port", str(self._rest_port)])
+
+    def report_exits(self, announce: Callable[[str], None]) -> None:
+        """Report services that have exited."""
+        for process in [each for each in self._processes if each.poll() is not None]:
+            self._processes.remove(process)
+            announce(f"A service has exited with code {process.returncode}. The brokers keep running.")
+
+    def stop(self) -> None:
+        """Stop the services, before the brokers if possible: they leave their groups."""
+        for process in self._processes:
+            process.terminate()
+        for process in self._processes:
+            try:
+                process.wait(_STOP_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self._processes.clear()
+
+    def __enter__(self) -> DevServices:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _run(self, name: str, options: list[str]) -> None:
+        verbose = ["--verbose"] if self._verbose else []
+        command = [sys.executable, "-m", f"{_MODULE}{name}", *options, *verbose, STOP_WITH_INPUT]
+        self._processes.append(subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True))

@@ -95,7 +95,11 @@ class HttpServer:
         self._update_date()
         for listener, bound in self._sockets:
             context = self._tls if listener.tls else None
-            server = await loop.create_server(protocol, sock=bound, ssl=context, backlog=_BACKLOG)
+            try:
+                server = await loop.create_server(protocol, sock=bound, ssl=context, backlog=_BACKLOG)
+            except OSError as error:
+                # Another process has bound the same port and was ready first.
+                raise _cannot_listen(listener, error) from None
             self._servers.append(server)
 
     async def close(self) -> None:
@@ -138,8 +142,12 @@ def _bound(listener: HttpListener) -> socket.socket:
         bound.bind((listener.host, listener.port))
     except OSError as error:
         bound.close()
-        raise KafkaError(
-            ErrorCode.INVALID_CONFIG, f"Cannot listen on {listener.url}: {error.strerror or error}."
-        ) from None
+        raise _cannot_listen(listener, error) from None
     bound.setblocking(False)
     return bound
+
+
+def _cannot_listen(listener: HttpListener, error: OSError) -> KafkaError:
+    return KafkaError(
+        ErrorCode.INVALID_CONFIG, f"Cannot listen on {listener.url}: {error.strerror or error}."
+    )

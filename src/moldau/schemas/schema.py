@@ -37,8 +37,12 @@ class Incompatible(NamedTuple):
     type: str
     #: The location in the schema.
     path: str
-    #: The line of a verbose answer.
+    #: The line of a verbose answer, with `%s` for the roles of this and of the previous schema.
     message: str
+
+    def line(self, reader: str, writer: str) -> str:
+        """Return the line with the roles: "new" and "old" for BACKWARD, "old" and "new" for FORWARD."""
+        return self.message.replace("%s", reader, 1).replace("%s", writer, 1)
 
 
 class ParsedSchema(Protocol):
@@ -62,7 +66,10 @@ class ParsedSchema(Protocol):
         """Return the text in a format: "" is the canonical one; the others depend on the language."""
 
     def validate(self, strict: bool) -> None:
-        """Raise `InvalidSchema` for names (`strict`) or default values that only new schemas must not have."""
+        """Raise `InvalidSchema` for what only new schemas must not have.
+
+        `strict` is the setting `validateFields`. For Avro, this is the check of `validateNewSchemas`.
+        """
 
     def incompatibilities(self, previous: ParsedSchema, *, lenient: bool = False) -> list[Incompatible]:
         """Return what prevents this schema from reading data written with `previous` (BACKWARD).

@@ -1,0 +1,216 @@
+"""Whether a reader's schema can read data of a writer's schema: Java's `SchemaCompatibility`.
+
+Every finding has the location of a JSON pointer into the reader's schema. Branches of unions are checked
+with locations that start at the branch. A pair of named types is checked once: its findings are repeated
+wherever the pair occurs, with the location of the first occurrence, and a pair that occurs within itself is
+compatible. Java's answers are the same in all of this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from moldau.schemas.avro.printer import written as text_of
+from moldau.schemas.avro.tree import MISSING, Array, Enum, Field, Fixed, Map, Named, Record, Type, Union
+from moldau.schemas.schema import Incompatible
+
+#: How many findings an answer has at most: repeated pairs can multiply them.
+_MOST_FINDINGS: Final = 1_000
+#: How many pairs of types a check compares at most, a matter of about a second.
+_MOST_PAIRS: Final = 500_000
+
+_PROMOTIONS = {
+    ("long", "int"),
+    ("float", "int"),
+    ("float", "long"),
+    ("double", "int"),
+    ("double", "long"),
+    ("double", "float"),
+    ("bytes", "string"),
+    ("string", "bytes"),
+}
+#: How an answer describes a finding; `%s` are the roles of the reader's and the writer's schema.
+_DESCRIPTIONS = {
+    "FIXED_SIZE_MISMATCH": (
+        "The size of FIXED type field at path '{path}' in the %s schema does not match with the %s schema"
+    ),
+    "TYPE_MISMATCH": (
+        "The type (path '{path}') of a field in the %s schema does not match with the %s schema"
+    ),
+    "NAME_MISMATCH": "The name of the schema has changed (path '{path}')",
+    "MISSING_ENUM_SYMBOLS": (
+        "The %s schema is missing enum symbols '{detail}' at path '{path}' in the %s schema"
+    ),
+    "MISSING_UNION_BRANCH": (
+        "The %s schema is missing a type inside a union field at path '{path}' in the %s schema"
+    ),
+    "READER_FIELD_MISSING_DEFAULT_VALUE": (
+        "The field '{detail}' at path '{path}' in the %s schema has no default value"
+        " and is missing in the %s schema"
+    ),
+}
+
+Findings = list[Incompatible]
+Location = tuple[str | int, ...]
+_COMPATIBLE: Final[Findings] = []
+
+
+class CheckFailed(Exception):
+    """The schemas cannot be compared; the message says why."""
+
+
+def incompatibilities(reader: Type, writer: Type) -> Findings:
+    """Return why data written with `writer` cannot be read with `reader`."""
+    try:
+        return _Check().compared(reader, writer, ())
+    except CheckFailed as failed:
+        message = f"Unexpected exception during compatibility check: {failed}"
+        return [Incompatible("UNEXPECTED_EXCEPTION", "/", message)]
+
+
+class _Check:
+    def __init__(self) -> None:
+        self._pairs = 0
+        #: The findings per pair of named types; None while the pair is compared.
+        self._known: dict[tuple[int, int], Findings | None] = {}
+
+    def compared(self, reader: Type, writer: Type, location: Location) -> Findings:
+        self._pairs += 1
+        if self._pairs > _MOST_PAIRS:
+            raise CheckFailed(f"the schemas need more than {_MOST_PAIRS} comparisons")
+        if not isinstance(reader, Named) or not isinstance(writer, Named):
+            return self._compare(reader, writer, location)
+        pair = (id(reader), id(writer))
+        if pair in self._known:
+            return self._known[pair] or _COMPATIBLE
+        self._known[pair] = None
+        found = self._compare(reader, writer, location)
+        self._known[pair] = found
+        return found
+
+    def _compare(self, reader: Type, writer: Type, location: Location) -> Findings:
+        match reader, writer:
+            case Union(), Union():
+                return self._between_unions(reader, writer, location)
+            case _, Union():
+                return _merged(
+                    self.compared(reader, branch, (*location, index))
+                    for index, branch in enumerate(writer.branches)
+                )
+            case Union(), _:
+                if any(not self.compared(branch, writer, ()) for branch in reader.branches):
+                    return _COMPATIBLE
+                return [_missing_branch(writer, location)]
+            case Record(), Record():
+                return _merged((_names(reader, writer, location), self._fields(reader, writer, location)))
+            case Array(), Array():
+                return self.compared(reader.items, writer.items, (*location, "items"))
+            case Map(), Map():
+                return self.compared(reader.values, writer.values, (*location, "values"))
+            case Enum(), Enum():
+                return _names(reader, writer, location) + _symbols(reader, writer, location)
+            case Fixed(), Fixed():
+                return _names(reader, writer, location) + _size(reader, writer, location)
+        if reader.kind == writer.kind or (reader.kind, writer.kind) in _PROMOTIONS:
+            return _COMPATIBLE
+        return [_type_mismatch(reader, writer, location)]
+
+    def _between_unions(self, reader: Union, writer: Union, location: Location) -> Findings:
+        """Every branch of the writer must be readable with a branch of the reader."""
+        found = []
+        for index, branch in enumerate(writer.branches):
+            if self.compared(reader, branch, ()):
+                found.append(_missing_branch(branch, (*location, index)))
+        return found[:_MOST_FINDINGS]
+
+    def _fields(self, reader: Record, writer: Record, location: Location) -> Findings:
+        found: Findings = []
+        for position, field in enumerate(reader.fields):
+            written = _writer_field(writer, field, position)
+            here = (*location, "fields", position)
+            if written is not None:
+                found += self.compared(field.type, written.type, (*here, "type"))
+            elif field.default is MISSING:
+                found += self._without_default(field, writer, here)
+            if len(found) >= _MOST_FINDINGS:
+                break
+        return found[:_MOST_FINDINGS]
+
+    def _without_default(self, field: Field, writer: Record, location: Location) -> Findings:
+        if isinstance(field.type, Enum) and field.type.default is not None:
+            return self.compared(field.type, writer, (*location, "type"))
+        return [_finding("READER_FIELD_MISSING_DEFAULT_VALUE", location, field.name)]
+
+
+def _merged(parts: Iterable[Findings]) -> Findings:
+    found: Findings = []
+    for part in parts:
+        found += part
+        if len(found) >= _MOST_FINDINGS:
+            return found[:_MOST_FINDINGS]
+    return found
+
+
+def _writer_field(writer: Record, field: Field, position: int) -> Field | None:
+    """Return the writer's field with the name or an alias of the reader's."""
+    by_name = writer.by_name
+    direct = by_name.get(field.name)
+    if not field.aliases:
+        return direct
+    matching = [direct] if direct else []
+    matching += [by_name[alias] for alias in field.aliases if alias in by_name]
+    if len(matching) > 1:
+        raise CheckFailed(
+            f"Reader record field {field.name} type:{field.type.kind.upper()} pos:{position}"
+            f" matches multiple fields in writer record schema {text_of(writer)}"
+        )
+    return matching[0] if matching else None
+
+
+def _names(reader: Named, writer: Named, location: Location) -> Findings:
+    if reader.name.simple == writer.name.simple or writer.name.full in _alias_names(reader):
+        return _COMPATIBLE
+    return [_finding("NAME_MISMATCH", (*location, "name"), f"expected: {writer.name.full}")]
+
+
+def _alias_names(named: Named) -> Iterator[str]:
+    for alias in named.aliases:
+        in_null_namespace = alias.namespace is None and named.name.namespace is not None
+        yield f".{alias.simple}" if in_null_namespace else alias.full
+
+
+def _symbols(reader: Enum, writer: Enum, location: Location) -> Findings:
+    missing = set(writer.symbols).difference(reader.symbols)
+    if not missing or reader.default is not None:
+        return _COMPATIBLE
+    symbols = ", ".join(sorted(missing))
+    return [_finding("MISSING_ENUM_SYMBOLS", (*location, "symbols"), f"[{symbols}]")]
+
+
+def _size(reader: Fixed, writer: Fixed, location: Location) -> Findings:
+    if reader.size == writer.size:
+        return _COMPATIBLE
+    detail = f"expected: {writer.size}, found: {reader.size}"
+    return [_finding("FIXED_SIZE_MISMATCH", (*location, "size"), detail)]
+
+
+def _missing_branch(writer: Type, location: Location) -> Incompatible:
+    detail = f"reader union lacking writer type: {writer.kind.upper()}"
+    return _finding("MISSING_UNION_BRANCH", location, detail)
+
+
+def _type_mismatch(reader: Type, writer: Type, location: Location) -> Incompatible:
+    kinds = reader.kind.upper(), writer.kind.upper()
+    return _finding(
+        "TYPE_MISMATCH",
+        location,
+        f"reader type: {kinds[0]} not compatible with writer type: {kinds[1]}",
+    )
+
+
+def _finding(kind: str, location: Location, detail: str) -> Incompatible:
+    path = "/" + "/".join(map(str, location))
+    description = _DESCRIPTIONS[kind].format(path=path, detail=detail)
+    message = f"{{errorType:'{kind}', description:'{description}', additionalInfo:'{detail}'}}"
+    return Incompatible(kind, path, message)

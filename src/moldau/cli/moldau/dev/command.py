@@ -10,6 +10,16 @@ from rich.console import Console
 
 from moldau.cli.moldau.exits import exit_with
 
+Registry = Annotated[bool, typer.Option("--registry", help="Run a schema registry, too.")]
+Rest = Annotated[bool, typer.Option("--rest", help="Run a REST proxy, too.")]
+AllServices = Annotated[
+    bool, typer.Option("--all", help="Run all services: the schema registry and the REST proxy.")
+]
+RegistryPort = Annotated[
+    int, typer.Option(metavar="PORT", min=0, max=65535, help="Port of the schema registry.")
+]
+RestPort = Annotated[int, typer.Option(metavar="PORT", min=0, max=65535, help="Port of the REST proxy.")]
+
 
 def dev(
     brokers: Annotated[
@@ -50,19 +60,11 @@ def dev(
             help="Listen with TLS and SCRAM, and print what clients need. A cluster keeps its security.",
         ),
     ] = False,
-    registry: Annotated[
-        bool, typer.Option("--registry", help="Run a schema registry, too, on port 8081.")
-    ] = False,
-    rest: Annotated[bool, typer.Option("--rest", help="Run a REST proxy, too, on port 8082.")] = False,
-    all_services: Annotated[
-        bool, typer.Option("--all", help="Run all services: the schema registry and the REST proxy.")
-    ] = False,
-    registry_port: Annotated[
-        int, typer.Option(metavar="PORT", min=0, max=65535, help="Port of the schema registry.")
-    ] = 8081,
-    rest_port: Annotated[
-        int, typer.Option(metavar="PORT", min=0, max=65535, help="Port of the REST proxy.")
-    ] = 8082,
+    registry: Registry = False,
+    rest: Rest = False,
+    all_services: AllServices = False,
+    registry_port: RegistryPort = 8081,
+    rest_port: RestPort = 8082,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print the log of each node.")] = False,
 ) -> None:
     """Run a broker, or a cluster of brokers, without any configuration, until Ctrl-C.
@@ -82,19 +84,12 @@ def dev(
             start = partial(dev_node, port=DEFAULT_PORT if port is None else port)
         else:
             start = partial(dev_cluster, brokers=count, port=port)
-        services = DevServices(
+        start = partial(start, data=data, settings=setting or (), announce=announce)
+        with DevServices(
             registry_port=registry_port if registry or all_services else None,
             rest_port=rest_port if rest or all_services else None,
             verbose=verbose,
-        )
-        with services:
-            return start(
-                data=data,
-                settings=setting or (),
-                announce=announce,
-                verbose=verbose,
-                secure=secure,
-                services=services,
-            )
+        ) as services:
+            return start(verbose=verbose, secure=secure, services=services)
 
     exit_with(work)

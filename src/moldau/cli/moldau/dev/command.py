@@ -10,6 +10,9 @@ from rich.console import Console
 
 from moldau.cli.moldau.exits import exit_with
 
+Data = Annotated[
+    str, typer.Option(metavar="FOLDER", help="Folder for the data, which the next start finds there.")
+]
 Registry = Annotated[bool, typer.Option("--registry", help="Run a schema registry, too.")]
 Rest = Annotated[bool, typer.Option("--rest", help="Run a REST proxy, too.")]
 AllServices = Annotated[
@@ -41,9 +44,7 @@ def dev(
             show_default="9092",
         ),
     ] = None,
-    data: Annotated[
-        str, typer.Option(metavar="FOLDER", help="Folder for the data, which the next start finds there.")
-    ] = "data",
+    data: Data = "data",
     setting: Annotated[
         list[str] | None,
         typer.Option(

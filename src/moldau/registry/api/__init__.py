@@ -1,0 +1,1 @@
+"""The REST API of the registry: one module per resource, and the table of all routes."""

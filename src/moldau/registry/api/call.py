@@ -1,0 +1,113 @@
+"""A request to the registry: path parameters, query, body; and a route that answers it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+from urllib.parse import parse_qs
+
+from moldau.http.errors import ApiError
+from moldau.http.requests import parse_json
+from moldau.registry.state.names import ALL_CONTEXTS, context_prefix, in_context, normalize
+from moldau.registry.state.registry import Decision, Registry
+
+_NOT_FOUND: Final = "HTTP 404 Not Found"
+
+
+class Call:
+    def __init__(self, parameters: dict[str, str], query: bytes, body: bytes, context: str | None) -> None:
+        self.parameters = parameters
+        self._query = query
+        self._body = body
+        #: The context of a path below `/contexts/{context}`.
+        self.context = context
+
+    @cached_property
+    def query(self) -> dict[str, list[str]]:
+        if not self._query:
+            return {}
+        text = self._query.decode("latin-1")
+        return parse_qs(text, keep_blank_values=True, errors="surrogateescape")
+
+    def text(self, name: str, default: str = "") -> str:
+        values = self.query.get(name)
+        return values[0] if values else default
+
+    def texts(self, name: str) -> list[str]:
+        return self.query.get(name, [])
+
+    def flag(self, name: str) -> bool:
+        return self.text(name).lower() == "true"
+
+    def number(self, name: str, default: int) -> int:
+        return integer(self.text(name, str(default)))
+
+    @property
+    def page(self) -> tuple[int, int]:
+        """Offset and limit."""
+        return self.number("offset", 0), self.number("limit", -1)
+
+    def json(self) -> Any:
+        if not self._body:
+            raise ApiError(422, 422, "The request has no body.")
+        return parse_json(self._body)
+
+    @property
+    def subject(self) -> str:
+        """The subject of the path, with the context of the path."""
+        return normalize(self._in_context(self.parameters["subject"]))
+
+    @property
+    def setting_scope(self) -> str | None:
+        """The subject of a setting; None for the top level. Below a context, the context itself."""
+        name = self.parameters.get("subject")
+        if name is None:
+            return None if self.context is None else context_prefix(self.context) or None
+        return self._in_context(name)
+
+    @property
+    def subject_filter(self) -> str | None:
+        """The subject of the query, or the context of the path."""
+        values = self.query.get("subject")
+        if values:
+            return self._in_context(values[0])
+        return None if self.context is None else context_prefix(self.context)
+
+    def prefix(self, default: str) -> str:
+        values = self.query.get("subjectPrefix")
+        if self.context is None:
+            return values[0] if values else default
+        return self._in_context(values[0]) if values else context_prefix(self.context)
+
+    def _in_context(self, name: str) -> str:
+        return name if self.context is None else in_context(self.context, name)
+
+
+def integer(text: str) -> int:
+    """Parse a number of a path or query; another text names no resource."""
+    try:
+        return int(text)
+    except ValueError:
+        raise ApiError(404, 404, _NOT_FOUND) from None
+
+
+ALL = ALL_CONTEXTS
+
+
+class Route(NamedTuple):
+    """An endpoint. `writes` if it may need records, and thus the leader."""
+
+    method: str
+    path: str
+    summary: str
+    decide: Callable[[Registry, Call], Decision]
+    writes: bool = False
+    operation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    status: int
+    body: bytes

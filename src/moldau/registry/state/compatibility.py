@@ -1,0 +1,139 @@
+"""Compatibility of a schema with the versions of its subject.
+
+Levels without TRANSITIVE look at the latest version only; `compatibilityGroup` limits the versions to those
+with the same value of a metadata property.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from moldau.http.errors import ApiError
+from moldau.registry.state import contracts, errors
+from moldau.registry.state.canonical import canonicalize
+from moldau.registry.state.contracts import Json
+from moldau.registry.state.fields import has_top_level_field
+from moldau.registry.state.records import Content
+from moldau.registry.state.registry import Decision, Registry
+from moldau.registry.state.requests import SchemaRequest
+from moldau.registry.state.store import Version
+from moldau.schemas.schema import ParsedSchema
+
+_DIFFERENT_TYPE: Final = "Incompatible because of different schema type"
+#: An old schema is shown in messages up to this length.
+_LONGEST_TEXT: Final = 10 * 1024
+
+
+def check(
+    registry: Registry, request: SchemaRequest, version: int | None, *, normalize: bool, verbose: bool
+) -> Decision:
+    """Check a schema against one version (-1: the latest), or against all."""
+    subject = request.subject
+    if version is None:
+        found = registry.store.subjects.get(subject)
+        previous = [each for each in found.versions.values() if not each.deleted] if found is not None else []
+    else:
+        one = registry.store.version(subject, version)
+        if (one is None or one.deleted) and version != -1:
+            raise errors.version_not_found(version)
+        previous = [] if one is None else [one]
+    config = registry.config(subject)
+    try:
+        if request.is_empty:
+            raise errors.invalid_schema("Empty schema")
+        new = config.get("validateNewSchemas", registry.settings.validate_new_schemas)
+        content, parsed = canonicalize(registry, request, config, new=new, normalize=normalize)
+    except ApiError as error:
+        if not verbose or error.error_code != errors.INVALID_SCHEMA:
+            raise
+        return Decision((), {"is_compatible": False, "messages": [error.message]})
+    findings = incompatibilities(registry, subject, config, content, parsed, previous)
+    reply: Json = {"is_compatible": not findings}
+    if verbose:
+        reply["messages"] = findings
+    return Decision((), reply)
+
+
+def incompatibilities(
+    registry: Registry,
+    subject: str,
+    config: Json,
+    content: Content,
+    parsed: ParsedSchema,
+    previous: Sequence[Version],
+) -> list[str]:
+    """Return why a schema must not follow the live versions `previous`, which ascend."""
+    validate_fields = config.get("validateFields", registry.settings.validate_fields)
+    findings = list(_reserved_fields(content, parsed, previous)) if validate_fields else []
+    level = config["compatibilityLevel"]
+    lenient = (config.get("compatibilityPolicy") or "STRICT") == "LENIENT"
+    for version in reversed(_same_group(config, content, previous)):
+        if level == "NONE":
+            break
+        found = _compare(registry, subject, level, lenient, parsed, version)
+        if found or not level.endswith("_TRANSITIVE"):
+            findings += found
+            break
+    if findings:
+        shown = "true" if validate_fields else "false"
+        findings.append(f"{{validateFields: '{shown}', compatibility: '{level}'}}")
+    return findings
+
+
+def _compare(
+    registry: Registry, subject: str, level: str, lenient: bool, parsed: ParsedSchema, version: Version
+) -> list[str]:
+    old = registry.parse(subject, version.content).parsed
+    if old.schema_type != parsed.schema_type:
+        return [_DIFFERENT_TYPE]
+    forward: list[str] = []
+    backward: list[str] = []
+    if not level.startswith("BACKWARD"):
+        forward = [_swapped(each.message) for each in old.incompatibilities(parsed, lenient=lenient)]
+    if not level.startswith("FORWARD"):
+        backward = [each.message for each in parsed.incompatibilities(old, lenient=lenient)]
+    # Confluent's FULL levels show the old schema only if it cannot be read with the new one.
+    if backward or (forward and level.startswith("FORWARD")):
+        shown = backward if backward else forward
+        shown.append(f"{{oldSchemaVersion: {version.number}}}")
+        text = old.canonical
+        if len(text) <= _LONGEST_TEXT:
+            shown.append(f"{{oldSchema: '{text}'}}")
+        else:
+            shown.append(f"{{oldSchema: <truncated> '{text[:_LONGEST_TEXT]}...'}}")
+    return forward + backward
+
+
+def _swapped(message: str) -> str:
+    """Return a finding of the reversed check: what it calls the new schema is the old one."""
+    parts = message.split("new schema")
+    return "old schema".join(part.replace("old schema", "new schema") for part in parts)
+
+
+def _same_group(config: Json, content: Content, previous: Sequence[Version]) -> Sequence[Version]:
+    group = config.get("compatibilityGroup")
+    if group is None:
+        return previous
+    value = contracts.property_of(content.metadata, group)
+    return [each for each in previous if contracts.property_of(each.content.metadata, group) == value]
+
+
+def _reserved_fields(content: Content, parsed: ParsedSchema, previous: Sequence[Version]) -> Iterator[str]:
+    """Yield conflicts with the fields that the metadata reserve."""
+    reserved = _reserved(content)
+    if previous:
+        for field in _reserved(previous[-1].content):
+            if field not in reserved:
+                yield (
+                    f"The new schema has reserved field {field} removed from its metadata which is present "
+                    "in the old schema's metadata."
+                )
+    for field in reserved:
+        if has_top_level_field(parsed, field):
+            yield f"The new schema has field that conflicts with the reserved field {field}."
+
+
+def _reserved(content: Content) -> list[str]:
+    text = contracts.property_of(content.metadata, contracts.RESERVED_FIELDS) or ""
+    return list(dict.fromkeys(field.strip() for field in text.split(",") if field.strip()))

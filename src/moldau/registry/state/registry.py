@@ -1,0 +1,183 @@
+"""What decisions are made about: the store, the settings of the service, and parsed schemas.
+
+Schemas are parsed when they are needed, and the most recently used ones are kept.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from moldau.registry.state.names import DEFAULT_CONTEXT, GLOBAL_CONTEXT, parse_name, relative_to
+from moldau.registry.state.records import Content, Json, KeyValue
+from moldau.registry.state.store import Store
+from moldau.schemas.schema import InvalidSchema, ParsedSchema, Reference, parse
+
+_PARSED: Final = 1000
+#: Settings of the subject that the top level supplements.
+_INHERITED: Final = (
+    "normalize",
+    "validateFields",
+    "validateNewSchemas",
+    "validateRules",
+    "compatibilityPolicy",
+    "compatibilityGroup",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrySettings:
+    """Settings of the service that decisions depend on."""
+
+    compatibility_level: str = "BACKWARD"
+    mode_mutability: bool = True
+    validate_fields: bool = False
+    validate_new_schemas: bool = False
+    reject_empty_subject: bool = False
+    reference_versions_strict: bool = False
+    #: Default and largest number of results of a list.
+    search_limit: int = 1000
+    subject_search_limit: int = 20000
+
+
+class Decision(NamedTuple):
+    """The records to append, and the reply once they are stored."""
+
+    records: tuple[KeyValue, ...]
+    reply: Any
+    status: int = 200
+
+
+class Resolved(NamedTuple):
+    """A parsed schema, with `-1` in its references replaced by the latest version."""
+
+    parsed: ParsedSchema
+    references: tuple[Reference, ...]
+
+
+class Registry:
+    def __init__(self, settings: RegistrySettings) -> None:
+        self.settings = settings
+        self.store = Store()
+        self._parsed: OrderedDict[tuple[str, str, tuple[tuple[str, str], ...]], ParsedSchema] = OrderedDict()
+
+    def parse(self, subject: str, content: Content, *, new: bool = False) -> Resolved:
+        """Parse a schema of a subject; `InvalidSchema` if it, or one of its references, is not valid.
+
+        A new schema must not refer to soft-deleted versions.
+        """
+        if not content.references:
+            return Resolved(self._parse(content, ()), ())
+        texts: dict[str, str] = {}
+        self._resolve(subject, content.references, texts, {}, new)
+        latest = tuple(
+            reference._replace(version=self._target(subject, reference, new)[1])
+            if reference.version == -1
+            else reference
+            for reference in content.references
+        )
+        return Resolved(self._parse(content, tuple(texts.items())), latest)
+
+    def _parse(self, content: Content, references: tuple[tuple[str, str], ...]) -> ParsedSchema:
+        key = (content.schema_type, content.text, references)
+        parsed = self._parsed.get(key)
+        if parsed is None:
+            parsed = self._parsed[key] = parse(content.schema_type, content.text, dict(references))
+            if len(self._parsed) > _PARSED:
+                self._parsed.popitem(last=False)
+        else:
+            self._parsed.move_to_end(key)
+        return parsed
+
+    def _resolve(
+        self,
+        subject: str,
+        references: Iterable[Reference],
+        texts: dict[str, str],
+        visited: dict[str, int],
+        new: bool,
+    ) -> None:
+        """Collect the texts of references, each after those it uses; iterative, as chains may be long."""
+        stack = [(subject, iter(references), "")]
+        pending: dict[str, str] = {}
+        while stack:
+            parent, remaining, name = stack[-1]
+            reference = next(remaining, None)
+            if reference is None:
+                stack.pop()
+                if name:
+                    texts[name] = pending.pop(name)
+                continue
+            target, number, content = self._target(parent, reference, new)
+            if reference.name in visited:
+                if self.settings.reference_versions_strict and visited[reference.name] != number:
+                    raise InvalidSchema(
+                        f'Conflicting reference versions for "{reference.name}": '
+                        f"version {visited[reference.name]} and version {number}"
+                    )
+                continue
+            visited[reference.name] = number
+            pending[reference.name] = content.text
+            stack.append((target, iter(content.references), reference.name))
+
+    def _target(self, parent: str, reference: Reference, new: bool) -> tuple[str, int, Content]:
+        name = relative_to(parent, reference.subject)
+        version = self.store.version(name, reference.version)
+        if version is None or (new and version.deleted):
+            raise InvalidSchema(
+                f'No schema reference found for subject "{name}" and version {reference.version}'
+            )
+        return name, version.number, version.content
+
+    # Settings in scope
+
+    def own_config(self, subject: str | None) -> Json | None:
+        """Return the config stored for a subject, context or the top level, with the default level."""
+        config = self.store.configs.get(subject)
+        if config is not None:
+            return self._with_level(config)
+        if subject is None or parse_name(subject).context == GLOBAL_CONTEXT:
+            return {"compatibilityLevel": self.settings.compatibility_level}
+        return None
+
+    def config(self, subject: str | None) -> Json:
+        """Return the config that applies to a subject: its own, its context's, or the top level's."""
+        own = None if subject is None else self.own_config(subject)
+        if own is None:
+            return self._inherited_config(subject)
+        top = self.own_config(None) or {}
+        return {**{key: top[key] for key in _INHERITED if key in top}, **own}
+
+    def _inherited_config(self, subject: str | None) -> Json:
+        for scope in _scopes(subject):
+            config = self.store.configs.get(scope)
+            if config is not None:
+                return self._with_level(config)
+        return {"compatibilityLevel": self.settings.compatibility_level}
+
+    def _with_level(self, config: Json) -> Json:
+        if config.get("compatibilityLevel"):
+            return config
+        return {**config, "compatibilityLevel": self.settings.compatibility_level}
+
+    def own_mode(self, subject: str | None) -> str | None:
+        mode = self.store.modes.get(subject)
+        if mode is None and (subject is None or parse_name(subject).context == GLOBAL_CONTEXT):
+            return "READWRITE"
+        return mode
+
+    def mode(self, subject: str | None) -> str:
+        """Return the mode that applies to a subject."""
+        for scope in (subject, *_scopes(subject)):
+            mode = self.store.modes.get(scope)
+            if mode is not None:
+                return mode
+        return "READWRITE"
+
+
+def _scopes(subject: str | None) -> tuple[str | None, str]:
+    """Return where settings of a subject without its own are: its context, and the global one."""
+    name = parse_name(subject or "")
+    return (None if name.context == DEFAULT_CONTEXT else name.prefix), f":{GLOBAL_CONTEXT}:"

@@ -1,0 +1,167 @@
+"""Schemas of all subjects: by id, by GUID, and lists with filters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from moldau.registry.state import errors, replies
+from moldau.registry.state.associations import of_subject
+from moldau.registry.state.contracts import Json, has_rule_type
+from moldau.registry.state.lookup import formatted
+from moldau.registry.state.names import DEFAULT_CONTEXT, Name, context_of, parse_name, relative_to
+from moldau.registry.state.registry import Decision, Registry
+from moldau.registry.state.store import Version
+from moldau.registry.state.subjects import decorated, page
+
+#: In the order in which Confluent lists them.
+TYPES: Final = ["JSON", "PROTOBUF", "AVRO"]
+
+
+class Filter(NamedTuple):
+    """Which schemas `GET /schemas` lists."""
+
+    prefix: str = ""
+    aliases: bool = False
+    deleted: bool = False
+    latest_only: bool = False
+    rule_type: str = ""
+    resource_type: str | None = None
+    association_types: Sequence[str] = ()
+    lifecycles: Sequence[str] = ()
+
+
+def list_schemas(registry: Registry, wanted: Filter, offset: int, limit: int) -> Decision:
+    aliases = _aliases(registry, wanted.prefix) if wanted.aliases else {}
+    names = list(registry.store.subjects_with_prefix(wanted.prefix))
+    names += [name for name in aliases if name in registry.store.subjects and name not in names]
+    found = [
+        reply
+        for name in sorted(names)
+        for version in _versions(registry, name, wanted)
+        if (reply := _listed(registry, name, version, aliases.get(name, ()), wanted)) is not None
+    ]
+    return Decision((), page(found, offset, limit, registry.settings.search_limit))
+
+
+def _versions(registry: Registry, name: str, wanted: Filter) -> list[Version]:
+    versions = [
+        each for each in registry.store.subjects[name].versions.values() if wanted.deleted or not each.deleted
+    ]
+    if wanted.latest_only:
+        versions = versions[-1:]
+    if wanted.rule_type:
+        versions = [each for each in versions if has_rule_type(each.content.rule_set, wanted.rule_type)]
+    return versions
+
+
+def _listed(
+    registry: Registry, name: str, version: Version, aliases: Sequence[str], wanted: Filter
+) -> Json | None:
+    reply = replies.of_version(name, version)
+    if aliases:
+        reply["aliases"] = sorted(aliases)
+    if not (wanted.association_types or wanted.resource_type or wanted.lifecycles):
+        return reply
+    found = of_subject(registry, name, wanted.resource_type, wanted.association_types)
+    if not found:
+        return reply if "NONE" in wanted.lifecycles else None
+    if wanted.lifecycles:
+        found = [each for each in found if each["lifecycle"] in wanted.lifecycles]
+    return {**reply, "associations": found} if found else None
+
+
+def _aliases(registry: Registry, prefix: str) -> dict[str, list[str]]:
+    """Return the aliases of each subject, by the configs below `prefix`."""
+    wildcard, bare = prefix.startswith(":*:"), prefix.removeprefix(":*:")
+    aliases: dict[str, list[str]] = {}
+    for name, config in registry.store.configs.items():
+        if name is None or not config.get("alias"):
+            continue
+        if (parse_name(name).subject if wildcard else name).startswith(bare):
+            aliases.setdefault(relative_to(name, config["alias"]), []).append(name)
+    return aliases
+
+
+def get_by_id(
+    registry: Registry,
+    schema_id: int,
+    subject: str | None,
+    *,
+    format: str = "",
+    reference_format: str = "",
+    tags: Sequence[str] = (),
+    max_id: bool = False,
+) -> Decision:
+    key, version = _find(registry, schema_id, subject)
+    highest = registry.store.id_space(context_of(key)).highest_id if max_id else None
+    reply = replies.of_id(key, version, formatted(registry, key, version.content, format), highest)
+    return Decision((), decorated(registry, key, version, reply, tags, reference_format))
+
+
+def get_text_by_id(registry: Registry, schema_id: int, subject: str | None, *, format: str) -> Decision:
+    name, version = _find(registry, schema_id, subject)
+    text = formatted(registry, name, version.content, format)
+    return Decision((), version.content.text if text is None else text)
+
+
+def _find(registry: Registry, schema_id: int, subject: str | None) -> tuple[str, Version]:
+    key = registry.store.find_id(schema_id, subject)
+    version = None if key is None else registry.store.version(*key)
+    if key is None or version is None:
+        raise errors.schema_not_found(schema_id)
+    return key[0], version
+
+
+def uses_of_id(
+    registry: Registry, schema_id: int, subject: str | None, *, deleted: bool
+) -> list[tuple[str, int]]:
+    key = registry.store.find_id(schema_id, subject)
+    if key is None:
+        raise errors.schema_not_found()
+    return registry.store.versions_of_id(context_of(key[0]), schema_id, deleted=deleted)
+
+
+def subjects_of_id(
+    registry: Registry, schema_id: int, subject: str | None, offset: int, limit: int, *, deleted: bool
+) -> Decision:
+    names = [name for name, _ in uses_of_id(registry, schema_id, subject, deleted=deleted)]
+    return Decision((), page(names, offset, limit, registry.settings.subject_search_limit))
+
+
+def versions_of_id(
+    registry: Registry, schema_id: int, subject: str | None, offset: int, limit: int, *, deleted: bool
+) -> Decision:
+    uses = uses_of_id(registry, schema_id, subject, deleted=deleted)
+    found = [{"subject": name, "version": number} for name, number in uses]
+    return Decision((), page(found, offset, limit, registry.settings.search_limit))
+
+
+def get_by_guid(registry: Registry, guid: str, *, format: str) -> Decision:
+    for context, schema_id in _ids(registry, guid):
+        name, version = _find(registry, schema_id, Name(context, "").prefix)
+        return Decision((), replies.of_id(None, version, formatted(registry, name, version.content, format)))
+    raise errors.schema_not_found(guid)
+
+
+def ids_of_guid(registry: Registry, guid: str) -> Decision:
+    return Decision(
+        (), [{"context": context, "id": schema_id} for context, schema_id in _ids(registry, guid)]
+    )
+
+
+def _ids(registry: Registry, guid: str) -> list[tuple[str, int]]:
+    try:
+        digest = UUID(guid).bytes
+    except ValueError:
+        return []
+    found = (
+        (context, registry.store.id_of(context, digest))
+        for context in (DEFAULT_CONTEXT, *registry.store.contexts)
+    )
+    return [(context, schema_id) for context, schema_id in found if schema_id is not None]
+
+
+def list_types() -> Decision:
+    return Decision((), TYPES)

@@ -21,7 +21,7 @@ from moldau.config.broker.definitions import (
 )
 from moldau.config.broker.synonyms import without_listener
 from moldau.config.definition import LIST, ConfigError, ConfigKey, ConfigValue, invalid_value
-from moldau.config.topic import TOPIC_CONFIGS
+from moldau.config.topic import SCHEMA_VALIDATION, TOPIC_CONFIGS
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
 
@@ -103,6 +103,13 @@ def validate_topic_configs(configs: Mapping[str, str], config: BrokerConfig) -> 
             "Tiered Storage functionality is disabled in the broker. "
             "Topic cannot be configured with remote log storage."
         )
+    for name in SCHEMA_VALIDATION:
+        if values[name] and not config["confluent.schema.registry.url"]:
+            raise invalid_value(
+                name,
+                "true",
+                "Schema validation needs a schema registry; set confluent.schema.registry.url on all nodes",
+            )
 
 
 def validate_broker_configs(config: BrokerConfig, changed: Mapping[str, str], *, per_broker: bool) -> None:

@@ -256,7 +256,46 @@ _REMOTE = (
     ),
 )
 
-TOPIC_CONFIGS: dict[str, ConfigKey] = table(_SEGMENTS, _RETENTION, _RECORDS, _REPLICATION, _REMOTE)
+_STRATEGIES = "io.confluent.kafka.serializers.subject."
+TOPIC_NAME_STRATEGY = f"{_STRATEGIES}TopicNameStrategy"
+RECORD_NAME_STRATEGY = f"{_STRATEGIES}RecordNameStrategy"
+TOPIC_RECORD_NAME_STRATEGY = f"{_STRATEGIES}TopicRecordNameStrategy"
+_STRATEGY = OneOf((TOPIC_NAME_STRATEGY, RECORD_NAME_STRATEGY, TOPIC_RECORD_NAME_STRATEGY))
+
+#: Broker-side schema validation: Confluent Server's names, which Apache Kafka does not have.
+_SCHEMAS = (
+    ConfigKey(
+        "confluent.key.schema.validation",
+        BOOLEAN,
+        False,
+        "Whether keys must name a schema that the schema registry has under the topic's subject for keys.",
+    ),
+    ConfigKey(
+        "confluent.key.subject.name.strategy",
+        STRING,
+        TOPIC_NAME_STRATEGY,
+        "The strategy that names the subject of a key's schema.",
+        _STRATEGY,
+    ),
+    ConfigKey(
+        "confluent.value.schema.validation",
+        BOOLEAN,
+        False,
+        "Whether values must name a schema that the schema registry has under the topic's subject for "
+        "values.",
+    ),
+    ConfigKey(
+        "confluent.value.subject.name.strategy",
+        STRING,
+        TOPIC_NAME_STRATEGY,
+        "The strategy that names the subject of a value's schema.",
+        _STRATEGY,
+    ),
+)
+#: The topic configs that switch schema validation on.
+SCHEMA_VALIDATION = ("confluent.key.schema.validation", "confluent.value.schema.validation")
+
+TOPIC_CONFIGS: dict[str, ConfigKey] = table(_SEGMENTS, _RETENTION, _RECORDS, _REPLICATION, _REMOTE, _SCHEMAS)
 
 
 class BrokerSynonym(NamedTuple):

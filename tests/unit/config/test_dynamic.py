@@ -196,6 +196,18 @@ def test_contradicting_dynamic_configs_are_not_applied() -> None:
             "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with "
             "remote log storage.",
         ),
+        (
+            {"confluent.value.schema.validation": "true"},
+            "Invalid value true for configuration confluent.value.schema.validation: Schema validation needs "
+            "a schema registry; set confluent.schema.registry.url on all nodes",
+        ),
+        (
+            {"confluent.key.subject.name.strategy": "x.OtherStrategy"},
+            "Invalid value x.OtherStrategy for configuration confluent.key.subject.name.strategy: String "
+            "must be one of: io.confluent.kafka.serializers.subject.TopicNameStrategy, "
+            "io.confluent.kafka.serializers.subject.RecordNameStrategy, "
+            "io.confluent.kafka.serializers.subject.TopicRecordNameStrategy",
+        ),
     ],
     ids=str,
 )
@@ -203,6 +215,12 @@ def test_invalid_topic_config_changes_are_refused(overrides: dict[str, str], sen
     with pytest.raises(ConfigError) as refusal:
         validate_topic_configs(overrides, config())
     assert refusal.value.sentence == sentence
+
+
+def test_schema_validation_is_allowed_with_a_registry() -> None:
+    overrides = {"confluent.key.schema.validation": "true", "confluent.value.schema.validation": "true"}
+    validate_topic_configs(overrides, config(confluent_schema_registry_url="http://registry:8081"))
+    validate_topic_configs(dict.fromkeys(overrides, "false"), config())
 
 
 def test_topic_configs_are_validated_with_the_broker_defaults() -> None:

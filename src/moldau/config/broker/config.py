@@ -32,6 +32,13 @@ from moldau.config.quorum_voters import HostPort, Voter, parse_servers, parse_vo
 _ANY_ADDRESS = ("0.0.0.0", "::")
 #: Configs with these prefixes are passed to plugins.
 _PLUGIN_PREFIXES = ("config.providers.", "rsm.config.", "rlmm.config.")
+#: Configs with these prefixes are passed to the client of the schema registry.
+_REGISTRY_PREFIXES = (
+    "confluent.schema.registry.",
+    "confluent.basic.auth.",
+    "confluent.bearer.auth.",
+    "confluent.ssl.",
+)
 #: Configs of the authorizer, which Kafka does not define for the node either.
 _AUTHORIZER_CONFIGS = ("super.users", "allow.everyone.if.no.acl.found")
 _BEFORE_4_0 = ("zookeeper.", "inter.broker.protocol.version", "log.message.format.version", "control.plane.")
@@ -179,7 +186,7 @@ def _reachable(endpoint: Endpoint) -> Endpoint:
 def _known(name: str) -> bool:
     if name in BROKER_CONFIGS or name in DYNAMIC_BROKER_CONFIGS or name in _AUTHORIZER_CONFIGS:
         return True
-    return without_listener(name) is not None or name.startswith(_PLUGIN_PREFIXES)
+    return without_listener(name) is not None or name.startswith(_PLUGIN_PREFIXES + _REGISTRY_PREFIXES)
 
 
 def _hint(name: str) -> str:

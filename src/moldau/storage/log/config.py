@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from moldau.config.broker.settings import BrokerSettings
 
 MAX_LONG = 2**63 - 1
+_TOPIC_NAME_STRATEGY = "io.confluent.kafka.serializers.subject.TopicNameStrategy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,14 @@ class LogConfig:
     file_delete_delay_ms: int = 60_000
     preallocate: bool = False
     min_insync_replicas: int = 1
+    confluent_key_schema_validation: bool = False
+    confluent_key_subject_name_strategy: str = _TOPIC_NAME_STRATEGY
+    confluent_value_schema_validation: bool = False
+    confluent_value_subject_name_strategy: str = _TOPIC_NAME_STRATEGY
+
+    @property
+    def validates_schemas(self) -> bool:
+        return self.confluent_key_schema_validation or self.confluent_value_schema_validation
 
     @property
     def compact(self) -> bool:

@@ -23,13 +23,31 @@ KEYS = [key for table in TABLES for key in table.values()]
 
 
 def test_number_of_configs_is_that_of_kafka() -> None:
-    public = [key for key in BROKER_CONFIGS.values() if not key.internal]
-    assert (len(public), len(TOPIC_CONFIGS), len(GROUP_CONFIGS), len(CLIENT_METRICS_CONFIGS)) == (
+    public = [key for key in BROKER_CONFIGS.values() if not key.internal and not is_confluents(key)]
+    topic = [key for key in TOPIC_CONFIGS.values() if not is_confluents(key)]
+    assert (len(public), len(topic), len(GROUP_CONFIGS), len(CLIENT_METRICS_CONFIGS)) == (
         340,
         34,
         17,
         3,
     )
+
+
+def is_confluents(key: ConfigKey) -> bool:
+    return key.name.startswith("confluent.")
+
+
+def test_confluents_configs_are_those_of_schema_validation() -> None:
+    assert [
+        key.name for key in (*BROKER_CONFIGS.values(), *TOPIC_CONFIGS.values()) if is_confluents(key)
+    ] == [
+        "confluent.basic.auth.user.info",
+        "confluent.schema.registry.url",
+        "confluent.key.schema.validation",
+        "confluent.key.subject.name.strategy",
+        "confluent.value.schema.validation",
+        "confluent.value.subject.name.strategy",
+    ]
 
 
 def test_names_are_unique() -> None:
@@ -41,12 +59,25 @@ def test_names_are_unique() -> None:
         remote_log,
         replication,
         sasl,
+        schema_validation,
         security,
         share_groups,
         transactions,
     )
 
-    themes = (groups, log, network, node, remote_log, replication, sasl, security, share_groups, transactions)
+    themes = (
+        groups,
+        log,
+        network,
+        node,
+        remote_log,
+        replication,
+        sasl,
+        schema_validation,
+        security,
+        share_groups,
+        transactions,
+    )
     assert sum(len(theme.CONFIGS) for theme in themes) == len(BROKER_CONFIGS)
 
 

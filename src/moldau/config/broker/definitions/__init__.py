@@ -14,6 +14,7 @@ from moldau.config.broker.definitions import (
     remote_log,
     replication,
     sasl,
+    schema_validation,
     security,
     share_groups,
     transactions,
@@ -31,6 +32,7 @@ BROKER_CONFIGS: dict[str, ConfigKey] = table(
     remote_log.CONFIGS,
     security.CONFIGS,
     sasl.CONFIGS,
+    schema_validation.CONFIGS,
 )
 DYNAMIC_BROKER_CONFIGS: dict[str, ConfigKey] = table(replication.DYNAMIC_CONFIGS)
 

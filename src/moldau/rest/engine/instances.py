@@ -124,7 +124,9 @@ class Instance:
         """Mark records as returned to the client."""
         positions: dict[tuple[str, int], int] = {}
         for record in records:
-            positions[(record.topic(), record.partition())] = record.offset() + 1
+            topic, partition, offset = record.topic(), record.partition(), record.offset()
+            if topic is not None and partition is not None and offset is not None:
+                positions[(topic, partition)] = offset + 1
         for key, offset in positions.items():
             if key in self.assigned:
                 self.assigned[key] = offset

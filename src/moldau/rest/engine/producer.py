@@ -156,7 +156,13 @@ class SharedProducer:
         for batch, index, error, message in reports:
             if error is None:
                 timestamp = message.timestamp()[1]
-                batch.set(index, Delivery(message.partition(), message.offset(), timestamp))
+                partition, offset = message.partition(), message.offset()
+                batch.set(
+                    index,
+                    Delivery(
+                        -1 if partition is None else partition, -1 if offset is None else offset, timestamp
+                    ),
+                )
             else:
                 failure = self._refusal or client_error(error)
                 batch.set(index, Delivery(error=failure))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from moldau.base.errors import KafkaError
@@ -235,7 +235,11 @@ def _subject(strategy: str | None, topic: str, is_key: bool, record: str | None)
 def _create(schema: Schema, references: Mapping[str, str]) -> Codec:
     from moldau.client.serdes import SerializationError
 
-    kinds = {"AVRO": AvroJson, "JSON": JsonSchemaJson, "PROTOBUF": ProtobufJson}
+    kinds: Mapping[str, Callable[[str, Mapping[str, str]], Codec]] = {
+        "AVRO": AvroJson,
+        "JSON": JsonSchemaJson,
+        "PROTOBUF": ProtobufJson,
+    }
     try:
         return kinds[schema.schema_type](schema.text, references)
     except SerializationError as error:

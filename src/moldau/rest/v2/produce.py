@@ -146,7 +146,8 @@ def _schema_records(
 
 
 def _response(request: Request, topic: str, deliveries: list[Delivery], used: _Used) -> Response:
-    offsets, status = [], 200
+    offsets: list[dict[str, Any]] = []
+    status = 200
     for delivery in deliveries:
         if delivery.error is None:
             offsets.append(

@@ -80,4 +80,5 @@ async def _side(formats: SchemaFormats, kind: str, message: Message, *, is_key: 
     data = message.key() if is_key else message.value()
     if data is None or kind in plain.PLAIN:
         return plain.decode(kind, data)
-    return await formats.decode(kind, data, message.headers(), is_key)
+    headers: Any = message.headers()
+    return await formats.decode(kind, data, headers, is_key)

@@ -22,11 +22,11 @@ def related(request: Request, *segments: object) -> dict[str, str]:
 
 
 def resource(
-    request: Request, kind: str, path: Sequence[object], name: Sequence[tuple[str, object]], **fields: Any
+    request: Request, kind: str, path: Sequence[object], crn: Sequence[tuple[str, object]], /, **fields: Any
 ) -> dict[str, Any]:
-    """Return a resource; `name` are the components of its Confluent resource name (CRN)."""
-    crn = "/".join(f"{component}={quote(str(value), safe='-._~')}" for component, value in name)
-    metadata = {"self": url(request, *path), "resource_name": f"crn:///{crn}" if crn else None}
+    """Return a resource; `crn` has the components of its Confluent resource name (CRN)."""
+    name = "/".join(part if value is None else f"{part}={value}" for part, value in crn)
+    metadata = {"self": url(request, *path), "resource_name": f"crn:///{name}" if name else None}
     return {"kind": kind, "metadata": metadata, **fields}
 
 

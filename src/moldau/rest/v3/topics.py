@@ -26,7 +26,8 @@ _NO_COUNT: Final = "Request body is empty. Partitions_count is required."
 
 async def list_topics(request: Request) -> Response:
     id = await checked_cluster(request)
-    names = sorted(await request.clients.admin.list_topics())
+    listings = await request.clients.admin.list_topics()
+    names = sorted(name for name, listing in listings.items() if not listing.internal)
     found = await request.clients.admin.describe_topics(names)
     data = [_topic(request, id, each) for each in found.values() if not isinstance(each, KafkaError)]
     return json_response(collection("KafkaTopicList", url(request, id, "topics"), data))

@@ -41,7 +41,7 @@ class Validator:
         schema.validate(strict=False)
         draft = documents.draft_of(schema.document)
         library, specification = _LIBRARY[draft]
-        registry: Registry[Any] = Registry(retrieve=_metaschema)
+        registry: Registry[Any] = Registry(retrieve=_metaschema)  # type: ignore[call-arg]
         root = schema.documents.root
         base = root.base or _ROOT
         for name, source in schema.references.items():
@@ -52,7 +52,8 @@ class Validator:
         contents = root.json
         if isinstance(contents, dict) and draft.id_keyword not in contents:
             contents = {draft.id_keyword: _ROOT, **contents}
-        bounded = validators.extend(library, {"pattern": _pattern, "patternProperties": _pattern_properties})
+        extend: Any = validators.extend
+        bounded = extend(library, {"pattern": _pattern, "patternProperties": _pattern_properties})
         self._validator: Library = bounded(contents, registry=registry)
 
     def check(self, value: Any) -> str | None:

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs
 
 from moldau.http.errors import ApiError
 from moldau.http.requests import parse_json
-from moldau.registry.state.names import ALL_CONTEXTS, context_prefix, in_context, normalize
+from moldau.registry.state.names import ALL_CONTEXTS, context_prefix, in_context, normalize, relative_to
 from moldau.registry.state.registry import Decision, Registry
 
 _NOT_FOUND: Final = "HTTP 404 Not Found"
@@ -54,10 +54,11 @@ class Call:
             raise ApiError(422, 422, "The request has no body.")
         return parse_json(self._body)
 
-    @property
-    def subject(self) -> str:
-        """The subject of the path, with the context of the path."""
-        return normalize(self._in_context(self.parameters["subject"]))
+    def subject(self, registry: Registry) -> str:
+        """The subject of the path, with the context of the path; an alias is replaced."""
+        name = normalize(self._in_context(self.parameters["subject"]))
+        alias = registry.store.configs.get(name, {}).get("alias")
+        return relative_to(name, alias) if alias else name
 
     @property
     def setting_scope(self) -> str | None:

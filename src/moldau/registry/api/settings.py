@@ -44,7 +44,7 @@ def _delete_context(registry: Registry, call: Call) -> Decision:
 
 
 def _check(registry: Registry, call: Call) -> Decision:
-    subject, version = call.subject, call.parameters.get("version")
+    subject, version = call.subject(registry), call.parameters.get("version")
     normalize = call.flag("normalize") or bool(registry.config(subject).get("normalize"))
     return check(
         registry,

@@ -23,7 +23,7 @@ def _list(registry: Registry, call: Call) -> Decision:
 
 
 def _look_up(registry: Registry, call: Call) -> Decision:
-    subject = call.subject
+    subject = call.subject(registry)
     normalize = call.flag("normalize") or bool(registry.config(subject).get("normalize"))
     request = schema_request(subject, call.json())
     return look_up(
@@ -32,20 +32,20 @@ def _look_up(registry: Registry, call: Call) -> Decision:
 
 
 def _delete(registry: Registry, call: Call) -> Decision:
-    return subjects.delete_subject(registry, call.subject, permanent=call.flag("permanent"))
+    return subjects.delete_subject(registry, call.subject(registry), permanent=call.flag("permanent"))
 
 
 def _metadata(registry: Registry, call: Call) -> Decision:
     wanted = dict(zip(call.texts("key"), call.texts("value"), strict=False))
     return subjects.latest_with_metadata(
-        registry, call.subject, wanted, format=call.text("format"), deleted=call.flag("deleted")
+        registry, call.subject(registry), wanted, format=call.text("format"), deleted=call.flag("deleted")
     )
 
 
 def _versions(registry: Registry, call: Call) -> Decision:
     return subjects.list_versions(
         registry,
-        call.subject,
+        call.subject(registry),
         *call.page,
         deleted=call.flag("deleted"),
         deleted_only=call.flag("deletedOnly"),
@@ -56,7 +56,7 @@ def _versions(registry: Registry, call: Call) -> Decision:
 def _register(registry: Registry, call: Call) -> Decision:
     return register(
         registry,
-        schema_request(call.subject, call.json()),
+        schema_request(call.subject(registry), call.json()),
         normalize=call.flag("normalize"),
         force=call.flag("force"),
         format=call.text("format"),
@@ -66,7 +66,7 @@ def _register(registry: Registry, call: Call) -> Decision:
 def _version(registry: Registry, call: Call) -> Decision:
     return subjects.get_version(
         registry,
-        call.subject,
+        call.subject(registry),
         parse_version(call.parameters["version"]),
         format=call.text("format"),
         reference_format=call.text("referenceFormat"),
@@ -78,22 +78,22 @@ def _version(registry: Registry, call: Call) -> Decision:
 def _text(registry: Registry, call: Call) -> Decision:
     version = parse_version(call.parameters["version"])
     return subjects.get_text(
-        registry, call.subject, version, format=call.text("format"), deleted=call.flag("deleted")
+        registry, call.subject(registry), version, format=call.text("format"), deleted=call.flag("deleted")
     )
 
 
 def _referenced_by(registry: Registry, call: Call) -> Decision:
     version = parse_version(call.parameters["version"])
-    return subjects.referenced_by(registry, call.subject, version, *call.page, deleted=call.flag("deleted"))
+    return subjects.referenced_by(registry, call.subject(registry), version, *call.page, deleted=call.flag("deleted"))
 
 
 def _delete_version(registry: Registry, call: Call) -> Decision:
     version = parse_version(call.parameters["version"])
-    return subjects.delete_version(registry, call.subject, version, permanent=call.flag("permanent"))
+    return subjects.delete_version(registry, call.subject(registry), version, permanent=call.flag("permanent"))
 
 
 def _tags(registry: Registry, call: Call) -> Decision:
-    return modify_tags(registry, call.subject, parse_version(call.parameters["version"]), call.json())
+    return modify_tags(registry, call.subject(registry), parse_version(call.parameters["version"]), call.json())
 
 
 _VERSION = "/subjects/{subject}/versions/{version}"

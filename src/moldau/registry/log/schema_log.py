@@ -64,6 +64,10 @@ class SchemaLog:
         await prepare_topic(self._cluster, self._settings)
         await self._read_from_start()
 
+    @property
+    def cluster_id(self) -> str | None:
+        return self._cluster.cluster_id
+
     async def failed(self) -> str:
         """Wait until the topic cannot be followed any more, and return the reason."""
         while True:

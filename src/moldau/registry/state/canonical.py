@@ -20,20 +20,25 @@ def canonicalize(
     content = request.content
     if content.schema_type not in SchemaType.__members__:
         raise errors.invalid_schema(f"Invalid schema type {content.schema_type}")
+    importing = registry.mode(request.subject) in IMPORT_MODES
+    strict = bool(config.get("validateFields", registry.settings.validate_fields))
     try:
         parsed, references = registry.parse(request.subject, content, new=new)
+        if new and not importing:
+            parsed.validate(strict)
     except InvalidSchema as error:
         raise errors.invalid_schema(
             f"Invalid schema of type {content.schema_type}, details: Invalid schema {request.described()} "
             f"with refs {references_text(content)} of type {content.schema_type}, details: {error}"
         ) from None
-    if registry.mode(request.subject) not in IMPORT_MODES:
-        strict = config.get("validateFields", registry.settings.validate_fields)
-        try:
-            if new or strict:
-                parsed.validate(bool(strict))
-            if normalize:
-                parsed = parsed.normalized()
-        except InvalidSchema as error:
-            raise errors.invalid_schema(f"Invalid schema {request.described()}, details: {error}") from None
+    if importing:
+        return content._replace(text=parsed.canonical, references=references), parsed
+    try:
+        if strict and not new:
+            parsed.validate(strict)
+        if normalize:
+            parsed = parsed.normalized()
+            references = tuple(sorted(set(references)))
+    except InvalidSchema as error:
+        raise errors.invalid_schema(f"Invalid schema {request.described()}, details: {error}") from None
     return content._replace(text=parsed.canonical, references=references), parsed

@@ -90,9 +90,13 @@ def _compare(
     forward: list[str] = []
     backward: list[str] = []
     if not level.startswith("BACKWARD"):
-        forward = [_swapped(each.message) for each in old.incompatibilities(parsed, lenient=lenient)]
+        forward = [
+            _worded(each.message, "old", "new") for each in old.incompatibilities(parsed, lenient=lenient)
+        ]
     if not level.startswith("FORWARD"):
-        backward = [each.message for each in parsed.incompatibilities(old, lenient=lenient)]
+        backward = [
+            _worded(each.message, "new", "old") for each in parsed.incompatibilities(old, lenient=lenient)
+        ]
     # Confluent's FULL levels show the old schema only if it cannot be read with the new one.
     if backward or (forward and level.startswith("FORWARD")):
         shown = backward if backward else forward
@@ -105,10 +109,9 @@ def _compare(
     return forward + backward
 
 
-def _swapped(message: str) -> str:
-    """Return a finding of the reversed check: what it calls the new schema is the old one."""
-    parts = message.split("new schema")
-    return "old schema".join(part.replace("old schema", "new schema") for part in parts)
+def _worded(message: str, reader: str, writer: str) -> str:
+    """Return a finding with its two schemas named: the reader's first."""
+    return message.replace("%s", reader, 1).replace("%s", writer, 1)
 
 
 def _same_group(config: Json, content: Content, previous: Sequence[Version]) -> Sequence[Version]:

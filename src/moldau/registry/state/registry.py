@@ -34,7 +34,7 @@ class RegistrySettings:
     compatibility_level: str = "BACKWARD"
     mode_mutability: bool = True
     validate_fields: bool = False
-    validate_new_schemas: bool = False
+    validate_new_schemas: bool = True
     reject_empty_subject: bool = False
     reference_versions_strict: bool = False
     #: Default and largest number of results of a list.

@@ -23,28 +23,22 @@ def registered(version: int, schema_id: int, content: Content, text: str | None 
     }
 
 
-def with_subject(
-    subject: str, version: int, schema_id: int, content: Content, text: str | None = None
-) -> Json:
+def with_subject(subject: str, version: int, schema_id: int, content: Content, text: str | None = None) -> Json:
     """A schema as a version of its subject, without the time: the reply to a look-up by its content."""
-    return {
-        "subject": subject,
-        "version": version,
-        **_moved_id(registered(version, schema_id, content, text)),
-    }
-
-
-def _moved_id(reply: Json) -> Json:
-    del reply["version"]
-    return reply
+    fields = registered(version, schema_id, content, text)
+    rules = fields.pop("ruleSet", None)
+    del fields["version"]
+    reply = {"subject": subject, "version": version, **fields}
+    return reply if rules is None else {**reply, "ruleSet": rules}
 
 
 def of_version(subject: str, version: Version, text: str | None = None) -> Json:
     """A stored version."""
     reply = with_subject(subject, version.number, version.schema_id, version.content, text)
+    rules = reply.pop("ruleSet", None)
     reply["ts"] = version.timestamp
     reply["deleted"] = version.deleted
-    return reply
+    return reply if rules is None else {**reply, "ruleSet": rules}
 
 
 def of_id(subject: str | None, version: Version, text: str | None = None, max_id: int | None = None) -> Json:

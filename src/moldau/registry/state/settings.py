@@ -158,7 +158,7 @@ def update_mode(registry: Registry, name: str | None, body: object, *, force: bo
         written.append(records.setting_tombstone(records.MODE, scope))
     else:
         written.append(records.setting_record(records.MODE, scope, {"mode": mode}))
-    return Decision(tuple(written), {"mode": given} if given is not None else {})
+    return Decision(tuple(written), {"mode": given})
 
 
 def _require_mutable(registry: Registry) -> None:

@@ -172,10 +172,13 @@ class Store:
 
     def subjects_with_prefix(self, prefix: str) -> Iterator[str]:
         """Yield subjects in order; `:*:` selects all contexts, `:*:p` the prefix in each."""
-        wildcard = prefix.startswith(ALL_CONTEXTS)
-        bare = prefix.removeprefix(ALL_CONTEXTS)
+        if prefix.startswith(ALL_CONTEXTS):
+            bare = prefix.removeprefix(ALL_CONTEXTS)
+            yield from (name for name in sorted(self.subjects) if parse_name(name).subject.startswith(bare))
+            return
+        context = context_of(prefix)
         for name in sorted(self.subjects):
-            if (parse_name(name).subject if wildcard else name).startswith(bare):
+            if name.startswith(prefix) and context_of(name) == context:
                 yield name
 
     def id_space(self, context: str) -> Context:

@@ -60,6 +60,7 @@ def _register(registry: Registry, call: Call) -> Decision:
         normalize=call.flag("normalize"),
         force=call.flag("force"),
         format=call.text("format"),
+        given_subject=call.setting_scope or "",
     )
 
 
@@ -84,16 +85,22 @@ def _text(registry: Registry, call: Call) -> Decision:
 
 def _referenced_by(registry: Registry, call: Call) -> Decision:
     version = parse_version(call.parameters["version"])
-    return subjects.referenced_by(registry, call.subject(registry), version, *call.page, deleted=call.flag("deleted"))
+    return subjects.referenced_by(
+        registry, call.subject(registry), version, *call.page, deleted=call.flag("deleted")
+    )
 
 
 def _delete_version(registry: Registry, call: Call) -> Decision:
     version = parse_version(call.parameters["version"])
-    return subjects.delete_version(registry, call.subject(registry), version, permanent=call.flag("permanent"))
+    return subjects.delete_version(
+        registry, call.subject(registry), version, permanent=call.flag("permanent")
+    )
 
 
 def _tags(registry: Registry, call: Call) -> Decision:
-    return modify_tags(registry, call.subject(registry), parse_version(call.parameters["version"]), call.json())
+    return modify_tags(
+        registry, call.subject(registry), parse_version(call.parameters["version"]), call.json()
+    )
 
 
 _VERSION = "/subjects/{subject}/versions/{version}"

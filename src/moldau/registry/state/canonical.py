@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from moldau.http.errors import ApiError
 from moldau.registry.state import errors
 from moldau.registry.state.contracts import Json
 from moldau.registry.state.records import Content
-from moldau.registry.state.registry import Registry
+from moldau.registry.state.registry import MissingReference, Registry
 from moldau.registry.state.requests import SchemaRequest, references_text
 from moldau.schemas.schema import InvalidSchema, ParsedSchema, SchemaType
 
@@ -27,10 +28,7 @@ def canonicalize(
         if new and not importing:
             parsed.validate(strict)
     except InvalidSchema as error:
-        raise errors.invalid_schema(
-            f"Invalid schema of type {content.schema_type}, details: Invalid schema {request.described()} "
-            f"with refs {references_text(content)} of type {content.schema_type}, details: {error}"
-        ) from None
+        raise _unparsable(request, error) from None
     if importing:
         return content._replace(text=parsed.canonical, references=references), parsed
     try:
@@ -40,5 +38,19 @@ def canonicalize(
             parsed = parsed.normalized()
             references = tuple(sorted(set(references)))
     except InvalidSchema as error:
-        raise errors.invalid_schema(f"Invalid schema {request.described()}, details: {error}") from None
+        raise errors.invalid_schema(
+            f"Invalid schema {request.described(given=False)}, details: {error}"
+        ) from None
     return content._replace(text=parsed.canonical, references=references), parsed
+
+
+def _unparsable(request: SchemaRequest, error: InvalidSchema) -> ApiError:
+    """Return the error in Confluent's words, which depend on the parser of the language."""
+    schema_type = request.content.schema_type
+    if schema_type == SchemaType.JSON and not isinstance(error, MissingReference):
+        return errors.invalid_schema(f"Invalid schema {request.described(given=False)}, details: {error}")
+    shown = f"{request.described(given=True)} with refs {references_text(request.content)}"
+    return errors.invalid_schema(
+        f"Invalid schema of type {schema_type}, details: Invalid schema {shown} of type {schema_type}, "
+        f"details: {error}"
+    )

@@ -110,8 +110,16 @@ def _compare(
 
 
 def _worded(message: str, reader: str, writer: str) -> str:
-    """Return a finding with its two schemas named: the reader's first."""
-    return message.replace("%s", reader, 1).replace("%s", writer, 1)
+    """Return a finding with its two schemas named: the reader's first.
+
+    A message without places for the names is that of the check BACKWARD.
+    """
+    if "%s" in message:
+        return message.replace("%s", reader, 1).replace("%s", writer, 1)
+    if reader == "new":
+        return message
+    parts = message.split("new schema")
+    return "old schema".join(part.replace("old schema", "new schema") for part in parts)
 
 
 def _same_group(config: Json, content: Content, previous: Sequence[Version]) -> Sequence[Version]:

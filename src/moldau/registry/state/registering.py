@@ -41,12 +41,14 @@ def register(
     normalize: bool = False,
     force: bool = False,
     format: str = "",
+    given_subject: str = "",
 ) -> Decision:
     """Register a schema under a subject, unless it is there."""
     subject = request.subject
     contracts.validate_rule_set(request.content.rule_set)
-    if not is_valid_subject(subject, allow_empty=not registry.settings.reject_empty_subject):
-        raise errors.invalid_subject(subject)
+    given = given_subject or subject
+    if not is_valid_subject(given, allow_empty=not registry.settings.reject_empty_subject):
+        raise errors.invalid_subject(given)
     config = registry.config(subject)
     normalize = normalize or bool(config.get("normalize"))
     existing = None
@@ -62,14 +64,8 @@ def register(
         records, version, schema_id, content = _register_new(
             registry, config, _with_tags(registry, request), normalize, force
         )
-        reply = replies.registered(
-            version, schema_id, content, _new_formatted(registry, subject, content, format)
-        )
+        reply = replies.registered(version, schema_id, content, formatted(registry, subject, content, format))
     return Decision(records, reply)
-
-
-def _new_formatted(registry: Registry, subject: str, content: Content, format: str) -> str | None:
-    return formatted(registry, subject, content, format)
 
 
 def _has_contract(config: Json) -> bool:
@@ -101,7 +97,8 @@ def _with_tags(registry: Registry, request: SchemaRequest) -> SchemaRequest:
     text = change_tags(
         _parsed(registry, request.subject, request.content), request.tags_to_add, request.tags_to_remove
     )
-    return request._replace(content=request.content._replace(text=text))
+    # The tagged schema is another version than an equal one without tags.
+    return request._replace(content=request.content._replace(text=text), version=request.version or -1)
 
 
 def _parsed(registry: Registry, subject: str, content: Content) -> ParsedSchema:

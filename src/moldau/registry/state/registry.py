@@ -50,6 +50,10 @@ class Decision(NamedTuple):
     status: int = 200
 
 
+class MissingReference(InvalidSchema):
+    """A schema refers to a version that does not exist."""
+
+
 class Resolved(NamedTuple):
     """A parsed schema, with `-1` in its references replaced by the latest version."""
 
@@ -126,7 +130,7 @@ class Registry:
         name = relative_to(parent, reference.subject)
         version = self.store.version(name, reference.version)
         if version is None or (new and version.deleted):
-            raise InvalidSchema(
+            raise MissingReference(
                 f'No schema reference found for subject "{name}" and version {reference.version}'
             )
         return name, version.number, version.content

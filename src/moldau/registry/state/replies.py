@@ -23,7 +23,9 @@ def registered(version: int, schema_id: int, content: Content, text: str | None 
     }
 
 
-def with_subject(subject: str, version: int, schema_id: int, content: Content, text: str | None = None) -> Json:
+def with_subject(
+    subject: str, version: int, schema_id: int, content: Content, text: str | None = None
+) -> Json:
     """A schema as a version of its subject, without the time: the reply to a look-up by its content."""
     fields = registered(version, schema_id, content, text)
     rules = fields.pop("ruleSet", None)

@@ -32,12 +32,14 @@ class SchemaRequest(NamedTuple):
     def is_empty(self) -> bool:
         return not self.content.text.strip()
 
-    def described(self) -> str:
-        """Return the request as messages about an invalid schema show it."""
+    def described(self, *, given: bool) -> str:
+        """Return the request as messages about an invalid schema show it: as `given`, or with defaults."""
         content = self.content
+        version = _null(self.given_version) if given else self.version
+        schema_id = _null(self.given_id) if given else self.schema_id
         digest = guid(content.text, content.references, content.metadata, content.rule_set)
         return (
-            f"{{subject={self.subject},version={_null(self.given_version)},id={_null(self.given_id)},"
+            f"{{subject={self.subject},version={version},id={schema_id},"
             f"guid={digest},schemaType={content.schema_type},references={references_text(content)},"
             f"metadata={_null(content.metadata)},ruleSet={_null(content.rule_set)},schema={content.text},"
             "schemaTags=null,ts=null,deleted=null}"

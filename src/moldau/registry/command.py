@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
-from moldau import __version__
 from moldau.base.clock import Clock, SystemClock
 from moldau.http.asgi import Application
 from moldau.http.settings import boolean, integer
@@ -23,16 +22,20 @@ from moldau.registry.service import RegistryService
 from moldau.registry.state.registry import RegistrySettings
 
 
-def create_service(properties: Mapping[str, str]) -> SchemaRegistry:
-    """Create the registry from properties by Confluent's names; `ConfigError` names an invalid one."""
-    return SchemaRegistry(properties, SystemClock())
+def create_service(properties: Mapping[str, str], version: str) -> SchemaRegistry:
+    """Create the registry from properties by Confluent's names; `ConfigError` names an invalid one.
+
+    `version` is what `/v1/metadata/version` returns.
+    """
+    return SchemaRegistry(properties, SystemClock(), version)
 
 
 class SchemaRegistry:
     """Implements `moldau.http.run.Service`."""
 
-    def __init__(self, properties: Mapping[str, str], clock: Clock) -> None:
+    def __init__(self, properties: Mapping[str, str], clock: Clock, version: str) -> None:
         self._properties = properties
+        self._version = version
         self._clock = clock
         self._log_settings = LogSettings.from_properties(properties)
         self._election_settings = ElectionSettings.from_properties(properties)
@@ -56,7 +59,7 @@ class SchemaRegistry:
         metadata = ServerMetadata(
             kafka_cluster_id=self._log.cluster_id or "",
             group_id=self._log_settings.group,
-            version=__version__,
+            version=self._version,
         )
         self._application = Forwarding(
             RegistryApplication(self._service, metadata, self._authorizer), self._forwarding

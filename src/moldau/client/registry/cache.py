@@ -15,6 +15,10 @@ class BoundedCache:
         self._lock = threading.Lock()
         self._entries: OrderedDict[Hashable, tuple[Any, float | None]] = OrderedDict()
 
+    def __reduce__(self) -> tuple[type[BoundedCache], tuple[int, Callable[[], float]]]:
+        """Send a cache to another process: empty."""
+        return (BoundedCache, (self._capacity, self._clock))
+
     def __len__(self) -> int:
         return len(self._entries)
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from moldau import __version__
 from moldau.cli.moldau.services.service import ServiceCommand
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ DEFAULT_PORT = 8081
 def _create(properties: Mapping[str, str]) -> Service:
     from moldau.registry.command import create_service
 
-    return create_service(properties)
+    return create_service(properties, __version__)
 
 
 _COMMAND = ServiceCommand(

@@ -26,6 +26,9 @@ class CelExecutor:
         self._environment = celpy.Environment()
         self._programs: dict[str, Any] = {}
 
+    def __reduce__(self) -> tuple[type[CelExecutor], tuple[()]]:
+        return (CelExecutor, ())
+
     def run(self, rule: Rule, context: Context, value: Any, walk: FieldWalk) -> Any:
         result = self.evaluate(rule, value, {"message": to_cel(to_plain(value))})
         if rule.kind == CONDITION or result is value:

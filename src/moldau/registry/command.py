@@ -104,6 +104,7 @@ def _registry_settings(properties: Mapping[str, str]) -> RegistrySettings:
         compatibility_level=(level or "BACKWARD").strip().upper(),
         mode_mutability=boolean(properties, "mode.mutability", True),
         validate_fields=boolean(properties, "schema.validate.fields", False),
-        validate_new_schemas=boolean(properties, "schema.validate.new.schemas", False),
+        validate_new_schemas=boolean(properties, "schema.validate.new.schemas", True),
+        reject_empty_subject=boolean(properties, "schema.reject.empty.subject", False),
         reference_versions_strict=boolean(properties, "reference.versions.strict", False),
     )

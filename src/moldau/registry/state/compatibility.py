@@ -17,7 +17,7 @@ from moldau.registry.state.fields import has_top_level_field
 from moldau.registry.state.records import Content
 from moldau.registry.state.registry import Decision, Registry
 from moldau.registry.state.requests import SchemaRequest
-from moldau.registry.state.store import Version
+from moldau.registry.state.store import Subject, Version
 from moldau.schemas.schema import ParsedSchema
 
 _DIFFERENT_TYPE: Final = "Incompatible because of different schema type"
@@ -32,7 +32,7 @@ def check(
     subject = request.subject
     if version is None:
         found = registry.store.subjects.get(subject)
-        previous = [each for each in found.versions.values() if not each.deleted] if found is not None else []
+        previous = [] if found is None else compared_versions(registry.config(subject), found)
     else:
         one = registry.store.version(subject, version)
         if (one is None or one.deleted) and version != -1:
@@ -53,6 +53,16 @@ def check(
     if verbose:
         reply["messages"] = findings
     return Decision((), reply)
+
+
+def compared_versions(config: Json, subject: Subject) -> list[Version]:
+    """Return the live versions that a check looks at, ascending: only the latest, if one is enough."""
+    latest = subject.latest()
+    if latest is None:
+        return []
+    if config["compatibilityLevel"].endswith("_TRANSITIVE") or config.get("compatibilityGroup") is not None:
+        return [each for each in subject.versions.values() if not each.deleted]
+    return [latest]
 
 
 def incompatibilities(

@@ -10,7 +10,7 @@ from typing import Final
 from moldau.registry.state import contracts, errors, replies
 from moldau.registry.state.associations import is_strong
 from moldau.registry.state.canonical import IMPORT_MODES, canonicalize
-from moldau.registry.state.compatibility import incompatibilities
+from moldau.registry.state.compatibility import compared_versions, incompatibilities
 from moldau.registry.state.contracts import Json
 from moldau.registry.state.fields import change_tags, tags_of
 from moldau.registry.state.lookup import Match, by_guid, digest, equal_version, find, formatted, with_contract
@@ -154,7 +154,7 @@ def _register_new(
         if equal is not None:
             return (), equal.number, equal.schema_id, content
     if not importing and not force:
-        previous = [] if found is None else [each for each in found.versions.values() if not each.deleted]
+        previous = [] if found is None else compared_versions(config, found)
         if findings := incompatibilities(registry, subject, config, content, parsed, previous):
             raise errors.incompatible(subject, findings)
     if request.version <= 0:

@@ -1,0 +1,135 @@
+"""The REST API: routing, content types, errors; and rules that the recorded exchanges do not show."""
+
+from __future__ import annotations
+
+from tests.unit.registry.requests import TestRegistry, on_a_loop, record
+
+
+@on_a_loop
+async def test_records_are_byte_for_byte_those_of_confluents_registry() -> None:
+    registry = await TestRegistry().start()
+    await registry.register("s1", '"string"')
+    await registry.ask("PUT", "/config", {"compatibility": "FULL"})
+    await registry.ask("PUT", "/mode/ro", {"mode": "READONLY"})
+    await registry.register(":.ctx:s", '"int"')
+    await registry.ask("DELETE", "/subjects/s1")
+    assert registry.log.records == [
+        (
+            b'{"keytype":"SCHEMA","subject":"s1","version":1,"magic":1}',
+            b'{"subject":"s1","version":1,"id":1,"schemaType":"AVRO","schema":"\\"string\\"","deleted":false}',
+        ),
+        (b'{"keytype":"CONFIG","magic":0}', b'{"compatibilityLevel":"FULL"}'),
+        (b'{"keytype":"MODE","subject":"ro","magic":0}', b'{"subject":"ro","mode":"READONLY"}'),
+        (
+            b'{"keytype":"CONTEXT","tenant":"default","context":".ctx","magic":0}',
+            b'{"tenant":"default","context":".ctx"}',
+        ),
+        (
+            b'{"keytype":"SCHEMA","subject":":.ctx:s","version":1,"magic":1}',
+            b'{"subject":":.ctx:s","version":1,"id":1,"schemaType":"AVRO","schema":"\\"int\\"","deleted":false}',
+        ),
+        (b'{"keytype":"DELETE_SUBJECT","subject":"s1","magic":0}', b'{"subject":"s1","version":1}'),
+    ]
+
+
+@on_a_loop
+async def test_an_imported_id_raises_the_next_one() -> None:
+    registry = await TestRegistry().start()
+    await registry.ask("PUT", "/mode/s", {"mode": "IMPORT"})
+    imported = await registry.register("s", record("r", "a"), id=4711, version=7)
+    assert (imported.json["id"], imported.json["version"]) == (4711, 7)
+    assert (await registry.register("t", record("r", "b"))).json["id"] == 4712
+
+
+@on_a_loop
+async def test_an_id_is_not_used_again_after_a_permanent_delete() -> None:
+    registry = await TestRegistry().start()
+    await registry.register("s", record("r", "a"))
+    await registry.ask("DELETE", "/subjects/s")
+    await registry.ask("DELETE", "/subjects/s?permanent=true")
+    again = await registry.register("s", record("r", "a"))
+    assert (again.json["id"], again.json["version"]) == (2, 1)
+
+
+@on_a_loop
+async def test_subjects_with_slashes_and_other_characters() -> None:
+    registry = await TestRegistry().start()
+    await registry.register("a%2Fb%20%C3%A4", record("r", "a"))
+    assert (await registry.ask("GET", "/subjects")).json == ["a/b ä"]
+    assert (await registry.ask("GET", "/subjects/a%2Fb%20%C3%A4/versions/latest")).json["subject"] == "a/b ä"
+
+
+@on_a_loop
+async def test_media_types() -> None:
+    registry = await TestRegistry().start()
+    plain = await registry.ask("GET", "/subjects", headers={"accept": "application/json"})
+    assert plain.headers[b"content-type"] == b"application/json"
+    default = await registry.ask("GET", "/subjects")
+    assert default.headers[b"content-type"] == b"application/vnd.schemaregistry.v1+json"
+    assert (await registry.ask("GET", "/subjects", headers={"accept": "text/html"})).status == 406
+    wrong = await registry.ask("POST", "/subjects/s", {"schema": "{}"}, {"content-type": "text/plain"})
+    assert (wrong.status, wrong.json["error_code"]) == (415, 415)
+
+
+@on_a_loop
+async def test_unknown_paths_methods_and_bodies() -> None:
+    registry = await TestRegistry().start()
+    assert (await registry.ask("GET", "/nothing")).json == {
+        "error_code": 404,
+        "message": "HTTP 404 Not Found",
+    }
+    assert (await registry.ask("PUT", "/subjects")).status == 405
+    assert (await registry.ask("GET", "/schemas/ids/x")).status == 404
+    assert (await registry.ask("POST", "/subjects/s/versions", b"{not json")).status == 400
+    assert (await registry.ask("POST", "/subjects/s/versions", b"[]")).status == 422
+    assert (await registry.ask("POST", "/subjects/s/versions", b'{"schema": 5}')).status == 422
+    assert (await registry.ask("HEAD", "/subjects")).body == b""
+    assert b"GET" in (await registry.ask("OPTIONS", "/subjects")).headers[b"allow"]
+
+
+@on_a_loop
+async def test_an_unknown_subject_is_compatible_with_everything() -> None:
+    registry = await TestRegistry(compatibility_level="FULL").start()
+    path = "/compatibility/subjects/none/versions/latest"
+    assert (await registry.ask("POST", path, {"schema": '"int"'})).json == {"is_compatible": True}
+
+
+@on_a_loop
+async def test_a_known_schema_is_registered_again_in_read_only_mode() -> None:
+    registry = await TestRegistry().start()
+    await registry.register("s", record("r", "a"))
+    await registry.ask("PUT", "/mode", {"mode": "READONLY"})
+    assert (await registry.register("s", record("r", "a"))).json["id"] == 1
+    assert (await registry.register("s", record("r", "b"))).json["error_code"] == 42205
+
+
+@on_a_loop
+async def test_ten_thousand_versions_of_a_subject() -> None:
+    registry = await TestRegistry().start()
+    for number in range(10_000):
+        await registry.register("s", record("r", f"f{number}"))
+    assert (await registry.ask("GET", "/subjects/s/versions/latest")).json["version"] == 10_000
+
+
+@on_a_loop
+async def test_importing_a_lower_id_does_not_lower_the_next_one() -> None:
+    registry = await TestRegistry().start()
+    await registry.ask("PUT", "/mode/s", {"mode": "IMPORT"})
+    await registry.register("s", record("r", "a"), id=50)
+    await registry.register("s", record("r", "b"), id=3)
+    assert (await registry.register("t", record("r", "c"))).json["id"] == 51
+
+
+@on_a_loop
+async def test_a_referenced_version_can_be_deleted_once_the_referring_schema_is_gone() -> None:
+    registry = await TestRegistry().start()
+    await registry.register("s", record("r", "a"))
+    user = {"type": "record", "name": "u", "fields": [{"name": "f", "type": "r"}]}
+    await registry.register("u", user, references=[{"name": "r", "subject": "s", "version": 1}])
+    assert (await registry.ask("GET", "/subjects/s/versions/1/referencedby")).json == [2]
+    assert (await registry.ask("DELETE", "/subjects/s/versions/1")).json["error_code"] == 42206
+    await registry.ask("DELETE", "/subjects/u")
+    assert (await registry.ask("DELETE", "/subjects/s/versions/1")).json == 1
+    assert (await registry.ask("DELETE", "/subjects/s/versions/1?permanent=true")).json["error_code"] == 42206
+    await registry.ask("DELETE", "/subjects/u?permanent=true")
+    assert (await registry.ask("DELETE", "/subjects/s/versions/1?permanent=true")).json == 1

@@ -1,0 +1,90 @@
+"""The service: held replies, shared batches, failed writes, foreign records."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tests.unit.registry.memory_log import MemoryLog, timed_out
+from tests.unit.registry.requests import TestRegistry, on_a_loop, record
+
+
+@on_a_loop
+async def test_a_decision_sees_the_one_before_it_though_neither_is_acknowledged() -> None:
+    registry = await TestRegistry().start()
+    registry.log.open.clear()
+    writes = [asyncio.create_task(registry.register("s", record("r", f"f{i}"))) for i in range(5)]
+    await asyncio.sleep(0.01)
+    assert not any(write.done() for write in writes)
+    registry.log.open.set()
+    answers = [(await write).json for write in writes]
+    assert [(each["id"], each["version"]) for each in answers] == [(i, i) for i in range(1, 6)]
+
+
+@on_a_loop
+async def test_a_read_does_not_show_what_is_not_acknowledged() -> None:
+    registry = await TestRegistry().start()
+    registry.log.open.clear()
+    write = asyncio.create_task(registry.register("s", record("r", "a")))
+    await asyncio.sleep(0.01)
+    read = asyncio.create_task(registry.ask("GET", "/schemas/ids/1"))
+    await asyncio.sleep(0.01)
+    assert not read.done()
+    registry.log.fails = timed_out()
+    registry.log.open.set()
+    assert (await write).json["error_code"] == 50002
+    assert (await read).json["error_code"] == 40403
+
+
+@on_a_loop
+async def test_registering_the_same_waits_for_the_first_registration() -> None:
+    registry = await TestRegistry().start()
+    registry.log.open.clear()
+    first = asyncio.create_task(registry.register("s", record("r", "a")))
+    await asyncio.sleep(0.01)
+    second = asyncio.create_task(registry.register("s", record("r", "a")))
+    await asyncio.sleep(0.01)
+    assert not second.done()
+    registry.log.open.set()
+    assert (await first).json["id"] == (await second).json["id"] == 1
+    assert len(registry.log.records) == 1
+
+
+@on_a_loop
+async def test_after_a_failed_write_the_state_is_that_of_the_topic() -> None:
+    registry = await TestRegistry().start()
+    await registry.register("s", record("r", "a"))
+    registry.log.fails = timed_out()
+    lost = await registry.register("s", record("r", "b"))
+    assert (lost.status, lost.json["error_code"]) == (500, 50002)
+    assert registry.leader.fencings > 0
+    registry.log.fails = None
+    assert (await registry.ask("GET", "/subjects/s/versions")).json == [1]
+    assert (await registry.register("s", record("r", "c"))).json["id"] == 2
+
+
+@on_a_loop
+async def test_an_unconfirmed_write_that_was_stored_is_found_after_loading() -> None:
+    registry = await TestRegistry().start()
+    registry.log.fails = timed_out()
+    registry.log.stores_before_failing = True
+    assert (await registry.register("s", record("r", "a"))).status == 500
+    registry.log.fails = None
+    assert (await registry.ask("GET", "/schemas/ids/1")).status == 200
+    assert (await registry.register("t", record("r", "b"))).json["id"] == 2
+
+
+@on_a_loop
+async def test_a_record_of_another_instance_is_applied_and_clears_cached_responses() -> None:
+    log = MemoryLog()
+    ours = await TestRegistry(log).start()
+    await ours.register("s", record("r", "a"))
+    assert (await ours.ask("GET", "/subjects")).json == ["s"]
+    log.write(b'{"keytype":"DELETE_SUBJECT","subject":"s","magic":0}', b'{"subject":"s","version":1}')
+    assert (await ours.ask("GET", "/subjects")).json == []
+
+
+@on_a_loop
+async def test_the_time_of_a_version_is_that_of_its_record() -> None:
+    registry = await TestRegistry().start()
+    await registry.register("s", record("r", "a"))
+    assert (await registry.ask("GET", "/schemas/ids/1")).json["ts"] == 1001

@@ -194,26 +194,58 @@ _DESERIALIZERS: dict[str, Callable[[], Deserializer[Any]]] = {
     "uuid": UUIDDeserializer,
     "json": JsonDeserializer,
 }
+#: Names of serializers of a schema registry, and the start of our class names.
+_OF_A_REGISTRY = {
+    "avro": "Avro",
+    "kafkaavro": "Avro",
+    "jsonschema": "JsonSchema",
+    "kafkajsonschema": "JsonSchema",
+    "protobuf": "Protobuf",
+    "kafkaprotobuf": "Protobuf",
+}
 _JAVA_NAMES = {"bytearray": "bytes", "bytebuffer": "bytes"}
 
 
-def serializer(choice: Any) -> Serializer[Any]:
-    """Return the serializer for an object, a class, a name or a Java class name; bytes for None."""
+def serializer(choice: Any, config: Mapping[str, Any] | None = None, *, key: bool = False) -> Serializer[Any]:
+    """Return the serializer for an object, a class, a name or a Java class name; bytes for None.
+
+    The names of a schema registry's serializers, such as `KafkaAvroSerializer`, take their settings from
+    `config`.
+    """
+    if isinstance(choice, str) and _short_name(choice, "serializer") in _OF_A_REGISTRY:
+        choice = _of_a_registry(choice, "serializer", config or {}, key)
     if choice is None or isinstance(choice, str):
         choice = _by_name(choice, "serializer", _SERIALIZERS)
     made: Serializer[Any] = choice() if isinstance(choice, type) else choice
     return made
 
 
-def deserializer(choice: Any) -> Deserializer[Any]:
+def deserializer(
+    choice: Any, config: Mapping[str, Any] | None = None, *, key: bool = False
+) -> Deserializer[Any]:
+    if isinstance(choice, str) and _short_name(choice, "deserializer") in _OF_A_REGISTRY:
+        choice = _of_a_registry(choice, "deserializer", config or {}, key)
     if choice is None or isinstance(choice, str):
         choice = _by_name(choice, "deserializer", _DESERIALIZERS)
     made: Deserializer[Any] = choice() if isinstance(choice, type) else choice
     return made
 
 
+def _short_name(name: str, kind: str) -> str:
+    return name.rpartition(".")[2].lower().removesuffix(kind).replace("-", "")
+
+
+def _of_a_registry(name: str, kind: str, config: Mapping[str, Any], key: bool) -> Any:
+    """Return Confluent's serializer or deserializer of a name, which `schema.registry.url` configures."""
+    from moldau.client import registry
+    from moldau.client.registry.serdes.settings import known_properties
+
+    made = getattr(registry, f"{_OF_A_REGISTRY[_short_name(name, kind)]}{kind.capitalize()}")
+    return made(config, config=known_properties(config), key=key)
+
+
 def _by_name(name: str | None, kind: str, known: Mapping[str, Callable[[], Any]]) -> Any:
-    short = (name or "bytes").rpartition(".")[2].lower().removesuffix(kind)
+    short = _short_name(name or "bytes", kind)
     short = _JAVA_NAMES.get(short, short)
     if short not in known:
         raise KafkaError(

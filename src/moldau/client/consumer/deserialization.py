@@ -36,8 +36,8 @@ class RecordDeserializer:
         key: Deserializer[Any] | str | None,
         value: Deserializer[Any] | str | None,
     ) -> None:
-        self._key = deserializer(key or config.get("key.deserializer"))
-        self._value = deserializer(value or config.get("value.deserializer"))
+        self._key = deserializer(key or config.get("key.deserializer"), config, key=True)
+        self._value = deserializer(value or config.get("value.deserializer"), config)
 
     def record(self, message: Any) -> ConsumerRecord[Any, Any]:
         topic, partition, offset = message.topic(), message.partition(), message.offset()

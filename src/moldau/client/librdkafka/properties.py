@@ -44,6 +44,23 @@ _DROPPED = frozenset(
         "value.serializer",
     }
 )
+#: Configs of a schema registry and of its serializers.
+_OF_A_REGISTRY = (
+    "auto.register.schemas",
+    "basic.auth.",
+    "bearer.auth.",
+    "json.fail.invalid.schema",
+    "key.subject.name.strategy",
+    "latest.compatibility.strict",
+    "normalize.schemas",
+    "reference.subject.name.strategy",
+    "schema.",
+    "skip.known.types",
+    "subject.name.strategy",
+    "use.latest.",
+    "use.schema.id",
+    "value.subject.name.strategy",
+)
 _ASSIGNORS = {
     "RangeAssignor": "range",
     "RoundRobinAssignor": "roundrobin",
@@ -55,7 +72,7 @@ def translate(properties: Mapping[str, Any]) -> dict[str, Any]:
     """Translate Kafka's properties into librdkafka's."""
     settings: dict[str, Any] = {"log_level": 0, **translate_security(properties)}
     for name, value in properties.items():
-        if name in _DROPPED or is_about_security(name):
+        if name in _DROPPED or is_about_security(name) or name.startswith(_OF_A_REGISTRY):
             continue
         if name == "buffer.memory":
             settings["queue.buffering.max.kbytes"] = max(1, int(value) // 1024)

@@ -64,8 +64,8 @@ class Producer(Generic[K, V]):
         partitioner: Partitioner | type | str | None = None,
         interceptors: Sequence[ProducerInterceptor] = (),
     ) -> None:
-        self._key_serializer = serializer(key_serializer or config.get("key.serializer"))
-        self._value_serializer = serializer(value_serializer or config.get("value.serializer"))
+        self._key_serializer = serializer(key_serializer or config.get("key.serializer"), config, key=True)
+        self._value_serializer = serializer(value_serializer or config.get("value.serializer"), config)
         self._partitioner = choose_partitioner(partitioner or config.get("partitioner.class"))
         self._interceptors: list[ProducerInterceptor] = instances(
             interceptors or config.get("interceptor.classes")
@@ -112,8 +112,11 @@ class Producer(Generic[K, V]):
         self._check_open()
         if self._interceptors:
             record = apply_all([each.on_send for each in self._interceptors], record)
-        key_bytes = self._key_serializer.serialize(record.topic, record.key, record.headers)
-        value_bytes = self._value_serializer.serialize(record.topic, record.value, record.headers)
+        # Serializers may add headers, for example the id of a schema.
+        sent_headers = list(record.headers)
+        key_bytes = self._key_serializer.serialize(record.topic, record.key, sent_headers)
+        value_bytes = self._value_serializer.serialize(record.topic, record.value, sent_headers)
+        record = record._replace(headers=sent_headers)
         future: Future[RecordMetadata] = Future()
         sizes = (-1 if key_bytes is None else len(key_bytes), -1 if value_bytes is None else len(value_bytes))
         report = partial(self._delivered, future, on_delivery, sizes)
@@ -151,7 +154,7 @@ class Producer(Generic[K, V]):
         report: Callable[[Any, Any], None],
     ) -> None:
         deadline = time.monotonic() + self._max_block
-        headers: Any = list(record.headers) or None
+        headers: Any = record.headers or None
         while True:
             try:
                 self._producer.produce(

@@ -106,11 +106,7 @@ def _reader(avro: Any, schema: StructType):  # type: ignore[no-untyped-def]
 
     def read(data: pa.Array) -> pa.Array:
         decoder = AvroDeserializer(avro)
-        rows = [_read_one(decoder, one) for one in data.to_pylist()]
-        try:
-            return pa.array(rows, arrow)
-        except _MISFITS:
-            return pa.array([_fitting(row, arrow) for row in rows], arrow)
+        return fitting_array([_read_one(decoder, one) for one in data.to_pylist()], arrow)
 
     read.__annotations__ = {"data": pa.Array, "return": pa.Array}
     return arrow_udf(read, result)  # type: ignore[call-overload]
@@ -129,6 +125,14 @@ def _read_one(decoder: AvroDeserializer, data: bytes | None) -> dict[str, Any]:
         return {"value": decoder.deserialize("", data), "error": None}
     except SerializationError as error:
         return {"value": None, "error": str(error).removeprefix(": ").removesuffix(": ")}
+
+
+def fitting_array(rows: list[dict[str, Any]], arrow: pa.DataType) -> pa.Array:
+    """Return rows of a value and an error; a value that does not fit its columns becomes an error."""
+    try:
+        return pa.array(rows, arrow)
+    except _MISFITS:
+        return pa.array([_fitting(row, arrow) for row in rows], arrow)
 
 
 def _fitting(row: dict[str, Any], arrow: pa.DataType) -> dict[str, Any]:
@@ -156,7 +160,7 @@ def avro_schema(schema: StructType, name: str = "KsqlDataSourceSchema") -> dict[
     fields = [
         {
             "name": field.name,
-            "type": ["null", _avro_type(field.dataType, f"{name}_{field.name}")],
+            "type": ["null", avro_type(field.dataType, f"{name}_{field.name}")],
             "default": None,
         }
         for field in schema.fields
@@ -164,11 +168,11 @@ def avro_schema(schema: StructType, name: str = "KsqlDataSourceSchema") -> dict[
     return {"type": "record", "name": name, "namespace": "io.confluent.ksql.avro_schemas", "fields": fields}
 
 
-def _avro_type(kind: DataType, name: str) -> Any:
+def avro_type(kind: DataType, name: str) -> Any:
     if isinstance(kind, ArrayType):
-        return {"type": "array", "items": ["null", _avro_type(kind.elementType, name)]}
+        return {"type": "array", "items": ["null", avro_type(kind.elementType, name)]}
     if isinstance(kind, MapType):
-        return {"type": "map", "values": ["null", _avro_type(kind.valueType, name)]}
+        return {"type": "map", "values": ["null", avro_type(kind.valueType, name)]}
     if isinstance(kind, StructType):
         return avro_schema(kind, name)
     if isinstance(kind, DecimalType):
@@ -178,16 +182,20 @@ def _avro_type(kind: DataType, name: str) -> Any:
 
 def columns_of(avro: Any) -> StructType:
     """Return the columns of a schema."""
-    found = _spark_type(avro)
+    found = spark_type(avro)
     if not isinstance(found, StructType):
         raise KafkaError(ErrorCode.INVALID_CONFIG, "The Avro schema of a stream is a record")
     return found
 
 
-def _spark_type(avro: Any) -> DataType:
+def spark_type(avro: Any, named: Mapping[str, Any] | None = None) -> DataType:
+    """Return the type of a schema; `named` has the types that it refers to by name."""
+    named = named or {}
     if isinstance(avro, list):
-        return _spark_type(next(one for one in avro if one != "null"))
+        return spark_type(next((one for one in avro if one != "null"), "string"), named)
     if isinstance(avro, str):
+        if avro in named:
+            return spark_type(named[avro], named)
         return _FROM_AVRO.get(avro, StringType())
     logical = avro.get("logicalType")
     if logical == "decimal":
@@ -195,11 +203,12 @@ def _spark_type(avro: Any) -> DataType:
     if logical in _FROM_AVRO:
         return _FROM_AVRO[logical]
     match avro["type"]:
-        case "record":
-            return StructType([StructField(one["name"], _spark_type(one["type"])) for one in avro["fields"]])
+        case "record" | "error":
+            fields = [StructField(one["name"], spark_type(one["type"], named)) for one in avro["fields"]]
+            return StructType(fields)
         case "array":
-            return ArrayType(_spark_type(avro["items"]))
+            return ArrayType(spark_type(avro["items"], named))
         case "map":
-            return MapType(StringType(), _spark_type(avro["values"]))
+            return MapType(StringType(), spark_type(avro["values"], named))
         case other:
-            return _spark_type(other)
+            return spark_type(other, named)

@@ -1,4 +1,4 @@
-"""Serialization formats of keys and values: JSON, KAFKA, DELIMITED, AVRO, BYTES, NONE.
+"""Serialization formats of keys and values, by ksqlDB's names.
 
 A format decodes a binary column into a struct of a given schema, and reports records that cannot be decoded
 in a second column; it never fails a query. It encodes a struct into a binary column. Null (a tombstone)
@@ -7,8 +7,8 @@ decodes to a null struct without an error, and a null struct encodes to null.
     value = format_named("JSON").decode(frame["value"], schema)
     frame.select(value.struct.alias("value"), value.error.alias("error"))
 
-Except for AVRO, and DOUBLE in KAFKA, Spark itself decodes and encodes, without Python. `temporal` has the
-representation of times and dates in text.
+Except for AVRO, PROTOBUF, and DOUBLE in KAFKA, Spark itself decodes and encodes, without Python. `temporal`
+has the representation of times and dates in text.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from pyspark.sql.types import (
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.pipelines.formats.temporal import from_wire, has_times, to_wire, unreadable, wire_type
 
-FORMATS = ("JSON", "KAFKA", "DELIMITED", "AVRO", "BYTES", "NONE")
+FORMATS = ("JSON", "KAFKA", "DELIMITED", "AVRO", "JSON_SR", "PROTOBUF", "PROTOBUF_NOSR", "BYTES", "NONE")
 _CORRUPT = "__corrupt"
 _DELIMITERS = {"TAB": "\t", "SPACE": " "}
 
@@ -55,11 +55,16 @@ class Format(Protocol):
     def encode(self, row: Column, schema: StructType) -> Column: ...
 
 
-def format_named(name: str, options: Mapping[str, str] | None = None) -> Format:
+def format_named(
+    name: str, options: Mapping[str, str] | None = None, *, topic: str | None = None, key: bool = False
+) -> Format:
     """Return a format by ksqlDB's name. Options: `delimiter`, `avro_schema` (JSON text), `avro_schema_file`,
-    `wrap_single_value` (JSON: "false" if the only column is the whole value)."""
+    `wrap_single_value` ("false" if the only column is the whole value), and those of `registry_options`.
+
+    With a registry, records in AVRO name a schema of it; the topic names its subject.
+    """
     options = options or {}
-    match name.upper():
+    match name.upper().replace("-", "_"):
         case "JSON":
             return JsonFormat(wrapped=options.get("wrap_single_value", "true").lower() != "false")
         case "KAFKA" | "STRING":
@@ -67,18 +72,39 @@ def format_named(name: str, options: Mapping[str, str] | None = None) -> Format:
         case "DELIMITED" | "CSV":
             given = options.get("delimiter", ",")
             return DelimitedFormat(_DELIMITERS.get(given.upper(), given))
-        case "AVRO":
-            from moldau.pipelines.formats.avro import AvroFormat, given_schema
-
-            return AvroFormat(given_schema(options))
         case "BYTES":
             return KafkaFormat()
         case "NONE":
             return NoFormat()
-    hint = " (PROTOBUF is not supported)" if name.upper().startswith("PROTOBUF") else ""
-    raise KafkaError(
-        ErrorCode.INVALID_CONFIG, f"Unknown format {name}{hint}; use one of {', '.join(FORMATS)}"
+        case "AVRO" | "JSON_SR" | "JSON_SCHEMA" | "PROTOBUF" | "PROTOBUF_NOSR" as known:
+            return _schema_format(known, options, topic, key)
+    raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown format {name}; use one of {', '.join(FORMATS)}")
+
+
+def _schema_format(name: str, options: Mapping[str, str], topic: str | None, key: bool) -> Format:
+    """Return a format with schemas, which needs more libraries."""
+    from moldau.pipelines.formats.registry.options import registry_options
+
+    registry = registry_options(options, topic, key=key)
+    if name == "AVRO" and registry is None:
+        from moldau.pipelines.formats.avro import AvroFormat, given_schema
+
+        return AvroFormat(given_schema(options))
+    from moldau.pipelines.formats.registry.format import (
+        AvroRegistryFormat,
+        JsonRegistryFormat,
+        ProtobufFormat,
     )
+
+    if name == "PROTOBUF_NOSR":
+        return ProtobufFormat(None)
+    if registry is None:
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG, f"The format {name} needs a schema registry: set schema.registry.url"
+        )
+    if name == "PROTOBUF":
+        return ProtobufFormat(registry)
+    return AvroRegistryFormat(registry) if name == "AVRO" else JsonRegistryFormat(registry)
 
 
 class JsonFormat:

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 #: Formats of keys and values, as in `moldau.pipelines.formats.serialization`, in lower case.
-FORMATS = ("json", "kafka", "string", "delimited", "csv", "avro", "bytes")
+FORMATS = ("json", "kafka", "string", "delimited", "csv", "avro", "json-schema", "protobuf", "bytes")
+#: Formats whose columns are those of the registered schema if `registry` is given and `schema` is not.
+REGISTRY_FORMATS = ("avro", "json-schema", "protobuf")
 STEPS = ("filter", "select", "sql", "python", "watermark", "check")
 ON_FAIL = ("drop", "dead_letter", "fail", "warn")
 OUTPUT_MODES = ("append", "update", "complete")

@@ -131,7 +131,7 @@ def _value(rows: DataFrame, sink: Sink, definition: Definition) -> Column:
         return F.col("value").cast("binary")
     fields = [field for field in rows.schema.fields if field.name != RECORD]
     struct = F.struct(*(F.col(f"`{field.name}`") for field in fields))
-    return format_named(sink.format, sink.options).encode(struct, StructType(fields))
+    return format_named(sink.format, sink.options, topic=sink.topic).encode(struct, StructType(fields))
 
 
 def _key(rows: DataFrame, sink: Sink) -> Column | None:
@@ -144,4 +144,4 @@ def _key(rows: DataFrame, sink: Sink) -> Column | None:
     value = F.expr(sink.key)
     struct = value if isinstance(kind, StructType) else F.struct(value.alias("key"))
     name = "json" if isinstance(kind, StructType) and sink.key_format == "kafka" else sink.key_format
-    return format_named(name, sink.options).encode(struct, StructType(fields))
+    return format_named(name, sink.options, topic=sink.topic, key=True).encode(struct, StructType(fields))

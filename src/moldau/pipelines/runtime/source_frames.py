@@ -61,10 +61,16 @@ def _decoded(raw: DataFrame, source: Source, *, fail: bool) -> DataFrame:
         ("key", source.key_format, source.key_schema, "KEY_CONVERTER"),
         ("value", source.format, source.schema, "VALUE_CONVERTER"),
     ):
-        if kind is None or schema is None:
+        if kind is None:
             continue
-        struct = parse_schema(schema)
-        decoded = format_named(kind, source.options).decode(F.col(name), struct)
+        topic = source.topics[0] if source.topics else None
+        if schema is None:
+            struct = _registered_schema(source, topic, key=name == "key")
+        else:
+            struct = parse_schema(schema)
+        decoded = format_named(kind, source.options, topic=topic, key=name == "key").decode(
+            F.col(name), struct
+        )
         parts.append(decoded.struct.alias(f"__{name}"))
         errors.append(
             F.when(decoded.error.isNotNull(), error(stage, f"format {kind}", decoded.error)).otherwise(
@@ -78,6 +84,21 @@ def _decoded(raw: DataFrame, source: Source, *, fail: bool) -> DataFrame:
     if not errors:
         return rows.select(f"{RECORD}.*", RECORD, ERROR)
     return (_failing(rows) if fail else rows).select(*columns, RECORD, ERROR)
+
+
+def _registered_schema(source: Source, topic: str | None, *, key: bool) -> StructType:
+    """Return the columns of the latest schema in the registry."""
+    from moldau.pipelines.formats.registry.columns import registered_columns
+    from moldau.pipelines.formats.registry.options import registry_options
+
+    registry = registry_options(source.options, topic, key=key)
+    found = None if registry is None else registry.schema()
+    if registry is None or found is None:
+        raise BadDefinition(
+            f"the source {topic or source.pattern} has no schema: the registry has no subject "
+            f"{registry.subject if registry else ''}; write 'schema: id LONG, name STRING', for example"
+        )
+    return registered_columns(registry.client, found.schema, "key" if key else "value")
 
 
 def _failing(rows: DataFrame) -> DataFrame:

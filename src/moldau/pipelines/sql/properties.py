@@ -14,7 +14,7 @@ from moldau.pipelines.sql.parse.statements import Properties, Window
 #: The properties of WITH (…), and their meanings.
 KNOWN = {
     "topic": "the topic; by default the name of the stream or table",
-    "value_format": "JSON (default), KAFKA, DELIMITED, AVRO or BYTES",
+    "value_format": "JSON (default), KAFKA, DELIMITED, AVRO, JSON_SR, PROTOBUF, PROTOBUF_NOSR or BYTES",
     "key_format": "KAFKA (default), JSON, NONE, or another format of values",
     "partitions": "the number of partitions; creates the topic if it does not exist",
     "replicas": "the replication factor of a created topic",
@@ -25,12 +25,15 @@ KNOWN = {
     "wrap_single_value": "false if the only column is the whole value",
     "avro_schema": "the Avro schema of the values, as JSON",
     "avro_schema_file": "a file with the Avro schema of the values",
+    "schema.registry.url": "the schema registry of AVRO, JSON_SR and PROTOBUF; by default the setting",
+    "value_schema_id": "the id of the schema of the values; by default the latest of the subject",
+    "key_schema_id": "the id of the schema of the keys",
     "window_type": "TUMBLING, HOPPING or SESSION if the keys are windowed",
     "window_size": "the size of the windows, such as 1 MINUTE",
     "dead_letter_topic": "the topic for records that cannot be deserialized",
 }
-_NUMBERS = ("partitions", "replicas", "retention_ms")
-ALIASES = {"kafka_topic": "topic", "format": "value_format"}
+_NUMBERS = ("partitions", "replicas", "retention_ms", "value_schema_id", "key_schema_id")
+ALIASES = {"kafka_topic": "topic", "format": "value_format", "registry": "schema.registry.url"}
 _KEPT = (
     "timestamp",
     "timestamp_format",
@@ -38,6 +41,9 @@ _KEPT = (
     "wrap_single_value",
     "avro_schema",
     "avro_schema_file",
+    "schema.registry.url",
+    "value_schema_id",
+    "key_schema_id",
     "dead_letter_topic",
 )
 
@@ -82,6 +88,7 @@ def key_window(properties: Mapping[str, str], place: Place) -> Window | None:
 SETTINGS = {
     "auto.offset.reset": "latest",
     "exactly.once": "true",
+    "schema.registry.url": "",
     "trigger": "1 second",
 }
 #: Prefixes of ksqlDB settings that have no effect here.
@@ -107,6 +114,8 @@ class Settings:
     def set(self, name: str, value: str | None) -> str:
         """Set a value, or reset it to the default with None. Return the message for the user."""
         name = name.lower().removeprefix("ksql.streams.")
+        if name == "ksql.schema.registry.url":
+            name = "schema.registry.url"
         if name.startswith(_WITHOUT_EFFECT):
             return f"{name} has no effect: Spark runs the queries."
         if name == "processing.guarantee":

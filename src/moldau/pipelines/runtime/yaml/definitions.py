@@ -24,6 +24,7 @@ from moldau.pipelines.runtime.definition import (
     NAME,
     ON_FAIL,
     OUTPUT_MODES,
+    REGISTRY_FORMATS,
     STEPS,
     AtMost,
     BadDefinition,
@@ -59,12 +60,13 @@ _SOURCE = (
     "schema",
     "key_format",
     "key_schema",
+    "registry",
     "path",
     "starting_offsets",
     "options",
 )
 _CHECK = ("name", "expect", "on_fail", "at_most")
-_SINK = ("topic", "format", "key", "key_format", "path", "output_mode", "partition_by", "options")
+_SINK = ("topic", "format", "key", "key_format", "registry", "path", "output_mode", "partition_by", "options")
 
 _INTERVAL = re.compile(r"(\d+)\s*(ms|milliseconds?|s|seconds?|min|minutes?|h|hours?|days?)")
 _UNITS = {"ms": "milliseconds", "s": "seconds", "min": "minutes", "h": "hours"}
@@ -139,7 +141,14 @@ def _source(section: Section) -> Source:
         )
     value_format, schema = _format(section, "format", "schema")
     key_format, key_schema = _format(section, "key_format", "key_schema")
+    options |= _registry(section)
     return Source(topics, pattern, value_format, schema, key_format, key_schema, options=options)
+
+
+def _registry(section: Section) -> dict[str, str]:
+    """Return the URL of the schema registry as an option of the formats."""
+    url = section.text("registry") or section.pairs("options").get("schema.registry.url")
+    return {} if url is None else {"schema.registry.url": url}
 
 
 def _format(section: Section, key: str, schema_key: str) -> tuple[str | None, str | None]:
@@ -153,7 +162,7 @@ def _format(section: Section, key: str, schema_key: str) -> tuple[str | None, st
             )
         return None, None
     schema = schema or _SINGLE.get(name)
-    if schema is None:
+    if schema is None and not (name in REGISTRY_FORMATS and _registry(section)):
         section.fail(f"source.{key} {name} needs source.{schema_key}, such as 'id LONG, name STRING'")
     return ("kafka" if name == "string" else name), schema
 
@@ -192,7 +201,7 @@ def _sink(section: Section) -> Sink:
             Literal["append", "update", "complete"], section.choice("output_mode", OUTPUT_MODES, "append")
         ),
         partition_by=section.texts("partition_by"),
-        options=section.pairs("options"),
+        options=section.pairs("options") | _registry(section),
     )
 
 

@@ -42,9 +42,15 @@ def sink_of(statement: CreateAs, plan: Plan, frame: DataFrame, given: Mapping[st
         columns=columns,
         key_format=given.get("key_format", _inherited(first.key_format, keys)).upper(),
         value_format=given.get("value_format", first.value_format).upper(),
-        properties=source_properties(given),
+        properties=_registry_of(first) | source_properties(given),
         window=plan.window,
     )
+
+
+def _registry_of(source: Source) -> dict[str, str]:
+    """Return the schema registry of a source, which its sinks use, too."""
+    name = "schema.registry.url"
+    return {name: source.properties[name]} if name in source.properties else {}
 
 
 def _inherited(key_format: str, keys: list[ColumnDefinition]) -> str:

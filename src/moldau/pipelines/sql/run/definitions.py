@@ -19,14 +19,14 @@ from moldau.pipelines.sql.compile.sinks import (
 )
 from moldau.pipelines.sql.compile.split_query import split_query
 from moldau.pipelines.sql.errors import Place, SqlError
-from moldau.pipelines.sql.parse.statements import ColumnDefinition, CreateAs, CreateSource, InsertSelect
+from moldau.pipelines.sql.parse.statements import CreateAs, CreateSource, InsertSelect
 from moldau.pipelines.sql.properties import SETTINGS, checked_properties, key_window, source_properties
 from moldau.pipelines.sql.results import Message, Result
+from moldau.pipelines.sql.run.columns import columns_of_schemas, schema_ids
 from moldau.pipelines.sql.run.context import Context, spark_errors
 from moldau.pipelines.sql.run.drop_terminate import end_queries
 from moldau.pipelines.sql.run.records import key_format, key_schema, value_format, value_schema
 from moldau.pipelines.sql.run.streaming import late_topic
-from moldau.pipelines.sql.types import from_spark
 
 _DAY_MS = 86_400_000
 
@@ -35,8 +35,10 @@ def create_source(context: Context, statement: CreateSource, text: str) -> Resul
     name, place = statement.name.name, statement.name.place
     if (existing := _existing(context, statement)) is not None:
         return existing
-    given = checked_properties(statement.properties)
-    columns = statement.columns or _columns_of_schema(given, place)
+    given = _with_registry(context, checked_properties(statement.properties))
+    topic = given.get("topic", name)
+    given = schema_ids(given, topic, statement)
+    columns = columns_of_schemas(given, topic, statement)
     keys = sum(column.role == "KEY" for column in columns)
     if statement.kind == "TABLE" and not keys:
         raise SqlError(
@@ -45,7 +47,7 @@ def create_source(context: Context, statement: CreateSource, text: str) -> Resul
     source = Source(
         kind=statement.kind,
         name=name,
-        topic=given.get("topic", name),
+        topic=topic,
         columns=columns,
         key_format=given.get("key_format", default_key_format(keys)).upper(),
         value_format=given.get("value_format", "JSON").upper(),
@@ -83,17 +85,10 @@ def _existing(context: Context, statement: CreateSource | CreateAs) -> Message |
     )
 
 
-def _columns_of_schema(given: Mapping[str, str], place: Place) -> tuple[ColumnDefinition, ...]:
-    """Return the columns of the Avro schema."""
-    from moldau.pipelines.formats.avro import columns_of, given_schema
-
-    schema = given_schema(given)
-    if schema is None:
-        raise SqlError(
-            "No columns are declared", place, "Write: CREATE STREAM name (id INT KEY, total DOUBLE) …"
-        )
-    found = from_spark(columns_of(schema).jsonValue())
-    return tuple(ColumnDefinition(name, kind) for name, kind in zip(found.fields, found.of, strict=True))
+def _with_registry(context: Context, given: Mapping[str, str]) -> dict[str, str]:
+    """Add the schema registry of the settings, unless the statement names one."""
+    url = context.settings["schema.registry.url"]
+    return {"schema.registry.url": url, **given} if url else dict(given)
 
 
 def _check(source: Source, place: Place) -> None:
@@ -129,7 +124,7 @@ def create_as(context: Context, statement: CreateAs, text: str) -> Result:
     name, place = statement.name.name, statement.name.place
     if (existing := _existing(context, statement)) is not None:
         return existing
-    given = checked_properties(statement.properties)
+    given = _with_registry(context, checked_properties(statement.properties))
     parts = split_query(statement, context.catalog)
     if parts is not None:
         create_as(context, parts.first, parts.first_text)

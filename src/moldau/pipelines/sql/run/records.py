@@ -45,7 +45,8 @@ def _schema(columns: tuple[ColumnDefinition, ...]) -> StructType:
 def key_format(source: Source) -> Format:
     # As in ksqlDB, a JSON key with a single column is not wrapped in an object.
     wrap = str(len(source.key_columns) > 1).lower()
-    return format_named(source.key_format, {"wrap_single_value": wrap})
+    options = {**_registry(source), "wrap_single_value": wrap}
+    return format_named(source.key_format, options, topic=source.topic, key=True)
 
 
 def value_format(source: Source) -> Format:
@@ -54,8 +55,14 @@ def value_format(source: Source) -> Format:
         "delimiter": properties.get("value_delimiter", ","),
         "wrap_single_value": properties.get("wrap_single_value", "true"),
         **{name: properties[name] for name in ("avro_schema", "avro_schema_file") if name in properties},
+        **_registry(source),
     }
-    return format_named(source.value_format, options)
+    return format_named(source.value_format, options, topic=source.topic)
+
+
+def _registry(source: Source) -> dict[str, str]:
+    names = ("schema.registry.url", "value_schema_id", "key_schema_id")
+    return {name: source.properties[name] for name in names if name in source.properties}
 
 
 def decoded(records: DataFrame, source: Source) -> DataFrame:

@@ -206,6 +206,40 @@ class Serdes:
         return Serde(schema_serdes.AvroSerializer(schema), schema_serdes.AvroDeserializer(schema))
 
     @staticmethod
+    def registry_avro(registry: Any, schema: Any = None, config: Any = None, *, key: bool = False) -> Serde:
+        """Avro data with the id of its schema in a schema registry (a URL, properties or a client)."""
+        from moldau.client.registry import AvroDeserializer, AvroSerializer
+
+        return Serde(
+            AvroSerializer(registry, schema, config, key=key),
+            AvroDeserializer(registry, schema, config, key=key),
+        )
+
+    @staticmethod
+    def registry_json_schema(
+        registry: Any, schema: Any = None, config: Any = None, *, key: bool = False
+    ) -> Serde:
+        """JSON data with the id of its JSON Schema in a schema registry."""
+        from moldau.client.registry import JsonSchemaDeserializer, JsonSchemaSerializer
+
+        return Serde(
+            JsonSchemaSerializer(registry, schema, config, key=key),
+            JsonSchemaDeserializer(registry, schema, config, key=key),
+        )
+
+    @staticmethod
+    def registry_protobuf(
+        registry: Any, message_class: Any, config: Any = None, *, key: bool = False
+    ) -> Serde:
+        """Protobuf messages of a generated class, with the id of their schema in a schema registry."""
+        from moldau.client.registry import ProtobufDeserializer, ProtobufSerializer
+
+        return Serde(
+            ProtobufSerializer(registry, message_class, config, key=key),
+            ProtobufDeserializer(registry, message_class, config, key=key),
+        )
+
+    @staticmethod
     def time_windowed(inner: Serde | str, window_size_ms: int) -> Serde:
         return time_windowed_serde(_required(inner), window_size_ms)
 

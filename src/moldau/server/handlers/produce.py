@@ -258,7 +258,7 @@ class _Produce:
         self._check_batch(data)
         if data.records is None or not log.needs_offload(data.records):
             return False
-        data.records = memoryview(await self.pool.run(log.prepare, data.records))
+        data.records = memoryview((await self.pool.run(log.prepare, data.records)).records)
         return True
 
     def _append(

@@ -30,6 +30,8 @@ from moldau.storage.segment.reader import StoredBatch
 
 logger = logging.getLogger(__name__)
 
+_LISTED_ERRORS = 3
+
 
 class Origin(enum.Enum):
     """Where an append comes from: records of clients are validated, those of the node itself are trusted."""
@@ -63,6 +65,14 @@ class InvalidRecords(KafkaError):
     def __init__(self, code: ErrorCode, message: str, record_errors: Sequence[RecordError]) -> None:
         super().__init__(code, message)
         self.record_errors = tuple(record_errors)
+
+
+def refused_records(
+    topic_partition: TopicPartition, code: ErrorCode, errors: Sequence[RecordError]
+) -> InvalidRecords:
+    """Return the error of a batch with invalid records; its message quotes the first of them."""
+    first = "; ".join(f"record {number}: {message}" for number, message in errors[:_LISTED_ERRORS])
+    return InvalidRecords(code, f"{topic_partition}: {len(errors)} records are refused: {first}", errors)
 
 
 class UnexpectedOffset(KafkaError):

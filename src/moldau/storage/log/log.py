@@ -50,7 +50,7 @@ from moldau.storage.log.reader import LogReader
 from moldau.storage.log.recovery import RecoveredLog, Recovery
 from moldau.storage.log.retention import expired_segments
 from moldau.storage.log.segments import LogSegments
-from moldau.storage.log.validation import Validation
+from moldau.storage.log.validation import OpenedBatch, Validation
 from moldau.storage.producers.restore import apply_to_producers, restore_producers
 from moldau.storage.producers.state import ProducedBatch
 from moldau.storage.producers.verification import NOT_REQUIRED, Guard
@@ -201,15 +201,20 @@ class Log:
         self._validation = Validation(self.topic_partition, config)
 
     def needs_offload(self, records: Buffer) -> bool:
-        """Whether the records must be recompressed or parsed, and are long enough to delay the event loop."""
-        if not self._validation.opens or len(records) < _OFFLOAD_BYTES:
+        """Whether the records must be recompressed or parsed, and are long enough to delay the event loop.
+
+        Records of a topic with schema validation always are: the schema registry may have to be asked.
+        """
+        if not self._validation.opens:
+            return False
+        if len(records) < _OFFLOAD_BYTES and not self.config.validates_schemas:
             return False
         try:
             return self._validation.must_open(read_batch_header(records))
         except CorruptBatch:
             return False
 
-    def prepare(self, records: Buffer) -> Buffer:
+    def prepare(self, records: Buffer) -> OpenedBatch:
         """Validate and recompress in a thread, for `append_as_leader(..., prepared=True)`."""
         validation = self._validation
         header = validation.client_batch(records)
@@ -244,7 +249,7 @@ class Log:
         if not prepared:
             validation.check_client(records, header, now_ms)
             if validation.opens and validation.must_open(header):
-                records = validation.open_batch(records, header)
+                records = validation.open_batch(records, header).records
                 header = read_batch_header(records)
         if header.producer_id >= 0:
             duplicate = self.producer_state.check(header, from_client=True, guard=guard)

@@ -2,14 +2,17 @@
 
 The rules for the header always apply and cost nothing per record: format, length, checksum, counts,
 timestamps, size. Records are parsed only if a rule requires it: every record of a compacted topic needs a
-key, and a topic with its own `compression.type` stores batches in that codec. That is slow enough to be done
-in the pool (`must_open` decides, `open_batch` does it).
+key, a topic with its own `compression.type` stores batches in that codec, and with schema validation every
+key or value names a schema. That is slow enough to be done in the pool (`must_open` decides, `open_batch`
+does it).
 
 An error names the violated rule, with Kafka's error code, and lists the invalid records if only some are
 (`InvalidRecords`).
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
@@ -32,12 +35,12 @@ from moldau.protocol.records import (
 )
 from moldau.storage.cleaner.records import scan
 from moldau.storage.disk.disk import Buffer
-from moldau.storage.log.append import InvalidRecords, RecordError
+from moldau.storage.log.append import InvalidRecords, RecordError, refused_records
 from moldau.storage.log.config import LogConfig
+from moldau.storage.log.schema_ids import SchemaIds, read_schema_ids
 
 _LAST_CODEC = ZSTD
 _CODEC_OR_CONTROL = 0x27
-_LISTED_ERRORS = 3
 #: The header of an invalid batch may claim billions of records.
 _MAX_ERRORS = 1000
 _MIN_RECORD_SIZE = 7
@@ -45,6 +48,13 @@ _MIN_RECORD_SIZE = 7
 _LENGTH_AT = 8
 _LEAST_LENGTH = 14
 _UP_TO_MAGIC = 17
+
+
+class OpenedBatch(NamedTuple):
+    """A batch in the topic's codec, and the schemas that its records name (None: they are not validated)."""
+
+    records: Buffer
+    schema_ids: SchemaIds | None
 
 
 class Validation:
@@ -69,7 +79,7 @@ class Validation:
         #: The codec in which batches are stored; None: as the producer sent them.
         self.codec = _target_codec(config.compression_type)
         #: Whether any batch may have to be opened.
-        self.opens = config.compact or self.codec is not None
+        self.opens = config.compact or self.codec is not None or config.validates_schemas
 
     def client_batch(self, records: Buffer) -> BatchHeader:
         """Return the header of the only batch that a produce request may have per partition."""
@@ -143,19 +153,21 @@ class Validation:
         """Whether the batch must be recompressed or its records parsed."""
         if header.is_control:
             return False
-        return self._config.compact or (self.codec is not None and self.codec != header.codec)
+        config = self._config
+        recompressed = self.codec is not None and self.codec != header.codec
+        return config.compact or recompressed or config.validates_schemas
 
-    def open_batch(self, records: Buffer, header: BatchHeader) -> Buffer:
+    def open_batch(self, records: Buffer, header: BatchHeader) -> OpenedBatch:
         """Validate the records, and return the batch in the topic's codec."""
         try:
-            self._check_records(records, header)
+            schema_ids = self._check_records(records, header)
             if self.codec is None or self.codec == header.codec:
-                return records
+                return OpenedBatch(records, schema_ids)
             changed = recompress(records, header, self.codec, _level(self._config, self.codec))
         except CorruptBatch as error:
             raise self._refusal(ErrorCode.INVALID_RECORD, str(error)) from error
         self.check_size(len(changed))
-        return changed
+        return OpenedBatch(changed, schema_ids)
 
     def _check_attributes(self, header: BatchHeader) -> None:
         if header.is_control:
@@ -165,19 +177,31 @@ class Validation:
                 ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"unknown compression codec {header.codec}"
             )
 
-    def _check_records(self, records: Buffer, header: BatchHeader) -> None:
-        spans = scan(batch_payload(records, header), header.records_count)
+    def _check_records(self, records: Buffer, header: BatchHeader) -> SchemaIds | None:
+        config, payload = self._config, batch_payload(records, header)
+        spans = scan(payload, header.records_count)
         errors = [
             RecordError(number, "a record of a compacted topic needs a key")
             for number, span in enumerate(spans)
-            if span[3] is None and self._config.compact
+            if span[3] is None and config.compact
         ]
         if errors:
-            raise self._record_errors(ErrorCode.INVALID_RECORD, errors)
+            raise refused_records(self._topic_partition, ErrorCode.INVALID_RECORD, errors)
         if any(span[2] != number for number, span in enumerate(spans)):
             raise self._refusal(
                 ErrorCode.INVALID_RECORD, "the offsets inside the record batch are not in a row"
             )
+        if not config.validates_schemas:
+            return None
+        schema_ids, errors = read_schema_ids(
+            payload,
+            spans,
+            keys=config.confluent_key_schema_validation,
+            values=config.confluent_value_schema_validation,
+        )
+        if errors:
+            raise refused_records(self._topic_partition, ErrorCode.INVALID_RECORD, errors)
+        return schema_ids
 
     def _in_time(self, timestamp: int, now_ms: int) -> bool:
         if timestamp == NO_TIMESTAMP:
@@ -194,7 +218,7 @@ class Validation:
             for number, record in enumerate(self._open_records(records, header))
             if not self._in_time(record.timestamp, now_ms)
         ]
-        return self._record_errors(ErrorCode.INVALID_TIMESTAMP, errors)
+        return refused_records(self._topic_partition, ErrorCode.INVALID_TIMESTAMP, errors)
 
     def _open_records(self, records: Buffer, header: BatchHeader) -> list[Record]:
         try:
@@ -204,13 +228,7 @@ class Validation:
 
     def _all_records(self, header: BatchHeader, message: str) -> InvalidRecords:
         errors = [RecordError(number, message) for number in range(min(header.records_count, _MAX_ERRORS))]
-        return self._record_errors(ErrorCode.INVALID_TIMESTAMP, errors)
-
-    def _record_errors(self, code: ErrorCode, errors: list[RecordError]) -> InvalidRecords:
-        first = "; ".join(f"record {number}: {message}" for number, message in errors[:_LISTED_ERRORS])
-        return InvalidRecords(
-            code, f"{self._topic_partition}: {len(errors)} records are refused: {first}", errors
-        )
+        return refused_records(self._topic_partition, ErrorCode.INVALID_TIMESTAMP, errors)
 
     def _refusal(self, code: ErrorCode, message: str) -> KafkaError:
         return KafkaError(code, f"{self._topic_partition}: {message}")

@@ -130,7 +130,8 @@ def test_batches_are_recompressed_in_the_pool_or_inline(tmp_path: Path) -> None:
     uncompressed = batch(100, value=b"v" * 100)
     assert log.needs_offload(uncompressed)
     prepared = log.prepare(uncompressed)
-    log.append_as_leader(prepared, 0, prepared=True)
+    assert prepared.schema_ids is None
+    log.append_as_leader(prepared.records, 0, prepared=True)
     log.append_as_leader(large, 0)
     assert [header.codec for header in headers(log)] == [4, 4]
     assert len(records(log)) == 200

@@ -124,7 +124,7 @@ def test_keyless_records_on_a_compacted_topic_are_refused(codec: int) -> None:
     assert [item.batch_index for item in error.record_errors] == [1]
     validation = Validation(ORDERS, LogConfig(cleanup_policy=compact))
     data = batch(3, codec=codec)
-    assert validation.open_batch(data, read_batch_header(data)) is data
+    assert validation.open_batch(data, read_batch_header(data)).records is data
 
 
 def test_records_that_contradict_the_header_are_refused_when_decompressed() -> None:
@@ -147,7 +147,7 @@ def test_topic_compression_type_recompresses_batches(source: int, target: str) -
     header = read_batch_header(data)
     wanted = 0 if target == "uncompressed" else CODEC_NAMES.index(target)
     assert validation.must_open(header) == (source != wanted)
-    changed = validation.open_batch(data, header)
+    changed = validation.open_batch(data, header).records
     assert read_batch_header(changed).codec == wanted
     assert list(iter_records(changed)) == list(iter_records(data))
 

@@ -9,7 +9,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 BROKER := $(VENV)/.broker
 STAMP  := $(VENV)/.installed
 
-.PHONY: help up check test java kerberos simulate lint interop bench bench-cluster bench-pipelines bench-quick clean
+.PHONY: help up check test java kerberos simulate lint interop bench bench-cluster bench-pipelines bench-services bench-quick clean
 
 help:
 	@echo "make up       start a broker on localhost:9092 (data in ./data, Ctrl-C stops it)"
@@ -20,6 +20,7 @@ help:
 	@echo "make bench    measure Moldau, and Apache Kafka if Maven is installed"
 	@echo "make bench-cluster  compare three nodes with three of Apache Kafka: failover, throughput, memory"
 	@echo "make bench-pipelines  compare the Spark connector with Spark's own (needs Java, Maven)"
+	@echo "make bench-services  measure the schema registry and the REST proxy (needs wrk)"
 	@echo "make bench-quick  make bench in a minute or two, with less precision"
 	@echo "make clean    remove the virtual environment and caches"
 
@@ -83,6 +84,9 @@ bench-cluster: $(STAMP)
 
 bench-pipelines: $(STAMP)
 	$(BIN)/python -m benchmarks.pipelines $(ARGUMENTS)
+
+bench-services: $(STAMP)
+	$(BIN)/python -m benchmarks.services $(ARGUMENTS)
 
 bench-quick: $(STAMP)
 	$(BIN)/python -m benchmarks --quick

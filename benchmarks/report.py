@@ -141,13 +141,14 @@ def loads_table(
     for load in loads:
         speed, spent = figures[f"{load}: {unit}"], figures[f"{load}: {cost}"]
         megabytes = figures.get(f"{load}: {MEGABYTES}")
-        cells = [load, *_cells(speed, megabytes), *_cells(spent)]
-        lines.append(f"| {' | '.join(cells)} |")
+        row = [load, *cells(speed, megabytes), *cells(spent)]
+        lines.append(f"| {' | '.join(row)} |")
     head = f"| | Moldau, {unit} | {peer} | ratio | Moldau, {cost.removeprefix('broker ')} | {peer} | ratio |"
     return "\n".join([head, "|---|---|---|---|---|---|---|", *lines]) if lines else ""
 
 
-def _cells(figure: Compared, megabytes: Compared | None = None) -> list[str]:
+def cells(figure: Compared, megabytes: Compared | None = None) -> list[str]:
+    """Return our value, the peer's and the ratio, as cells of a table."""
     ours = _value(figure.moldau, figure.moldau_spread, megabytes.moldau if megabytes else None)
     if figure.apache is None or figure.ratio is None:
         return [ours, "", ""]
@@ -161,7 +162,7 @@ def _value(value: float, spread: float, megabytes: float | None = None) -> str:
 
 
 def plain_table(figures: Iterable[Compared], peer: str = "Apache") -> str:
-    lines = [f"| {' | '.join([figure.name, *_cells(figure)])} |" for figure in figures]
+    lines = [f"| {' | '.join([figure.name, *cells(figure)])} |" for figure in figures]
     return "\n".join([f"| | Moldau | {peer} | ratio |", "|---|---|---|---|", *lines]) if lines else ""
 
 

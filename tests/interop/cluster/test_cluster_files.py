@@ -24,7 +24,7 @@ NODES = (1, 2, 3)
 def bootstrap(tmp_path: Path) -> Iterator[str]:
     """Start three nodes of Apache Kafka on folders that Moldau's tool has formatted."""
     first = free_ports()
-    files = Files(tmp_path, first)
+    files = Files(tmp_path / "cluster", first)
     identity = run_tool("kafka-storage", "random-uuid").out.strip()
     with ExitStack() as running:
         for number in NODES:

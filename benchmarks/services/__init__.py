@@ -1,0 +1,1 @@
+"""The schema registry and the REST proxy under load."""

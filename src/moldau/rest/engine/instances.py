@@ -6,7 +6,7 @@ import asyncio
 import logging
 import uuid
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -84,12 +84,14 @@ class Instance:
             return list(self.assigned)
         return sorted((each.topic, each.partition) for each in self.consumer.assignment())
 
-    async def seek(self, positions: Mapping[tuple[str, int], int]) -> None:
-        """Change positions; an offset may be the beginning (-2) or the end (-1)."""
+    def check_held(self, partitions: Iterable[tuple[str, int]]) -> None:
         held = set(self.assignment())
-        for topic, partition in positions:
+        for topic, partition in partitions:
             if (topic, partition) not in held:
                 raise errors.illegal_state(f"No current assignment for partition {topic}-{partition}")
+
+    async def seek(self, positions: Mapping[tuple[str, int], int]) -> None:
+        self.check_held(positions)
         self.waiting = deque(
             each for each in self.waiting if (each.topic(), each.partition()) not in positions
         )

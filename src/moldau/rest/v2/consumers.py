@@ -9,6 +9,9 @@ from typing import Any
 
 from confluent_kafka import TopicPartition
 
+from moldau.base.ids import TopicPartition as PartitionId
+from moldau.client.admin.client import checked
+from moldau.client.admin.offsets import OffsetSpec
 from moldau.rest import errors
 from moldau.rest.engine.instances import Instance, InstanceConfig
 from moldau.rest.errors import unprocessable
@@ -17,7 +20,6 @@ from moldau.rest.v2 import media
 from moldau.rest.v2.media import EMBEDDED, v2_response
 
 _FORMATS = frozenset(EMBEDDED.values())
-_BEGINNING, _END = -2, -1
 
 
 @contextmanager
@@ -139,17 +141,20 @@ async def seek(request: Request) -> Response:
 
 
 async def seek_to_beginning(request: Request) -> Response:
-    return await _seek_all(request, _BEGINNING)
+    return await _seek_all(request, OffsetSpec.EARLIEST)
 
 
 async def seek_to_end(request: Request) -> Response:
-    return await _seek_all(request, _END)
+    return await _seek_all(request, OffsetSpec.LATEST)
 
 
-async def _seek_all(request: Request, offset: int) -> Response:
-    partitions = _partitions(await _body(request))
+async def _seek_all(request: Request, spec: int) -> Response:
+    """Seek to offsets of now: librdkafka would look them up with the next fetch, after new records."""
+    wanted = [PartitionId(topic, number) for topic, number in _partitions(await _body(request))]
     with used_instance(request) as instance:
-        await instance.seek(dict.fromkeys(partitions, offset))
+        instance.check_held((each.topic, each.partition) for each in wanted)
+        found = checked(await request.clients.admin.list_offsets(dict.fromkeys(wanted, spec)))
+        await instance.seek({(each.topic, each.partition): found[each].offset for each in wanted})
     return NO_CONTENT
 
 

@@ -6,7 +6,7 @@ import base64
 import binascii
 from typing import Any
 
-from moldau.base.errors import ErrorCode
+from moldau.base.errors import ErrorCode, KafkaError
 from moldau.http.asgi import encode_json
 from moldau.http.errors import ApiError
 from moldau.rest import errors
@@ -100,11 +100,9 @@ def _is_base64(data: Any) -> bool:
 
 
 def _partition(record: dict[str, Any], partition: int) -> int:
-    if partition != _ANY:
-        return partition
     chosen = record.get("partition")
     if chosen is None:
-        return _ANY
+        return partition
     if isinstance(chosen, bool) or not isinstance(chosen, int) or chosen < 0:
         raise errors.unprocessable(422, "partition must be greater than or equal to 0")
     return chosen
@@ -164,7 +162,12 @@ def _response(request: Request, topic: str, deliveries: list[Delivery], used: _U
         if delivery.error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             request.clients.forget_topic(topic)
         offsets.append(
-            {"partition": None, "offset": None, "error_code": _code(failure), "error": failure.message}
+            {
+                "partition": None,
+                "offset": None,
+                "error_code": _code(delivery.error, failure),
+                "error": failure.message,
+            }
         )
     return v2_response(
         {
@@ -181,7 +184,8 @@ def _status(failure: ApiError) -> int:
     return failure.status if failure.status in (401, 403) else 200
 
 
-def _code(failure: ApiError) -> int:
+def _code(error: KafkaError, failure: ApiError) -> int:
     """Return the code of a failed record: refusals other than of users are 50002 or, if retriable, 50003."""
-    known = (errors.KAFKA_AUTHENTICATION, errors.KAFKA_AUTHORIZATION, errors.KAFKA_RETRIABLE)
-    return failure.error_code if failure.error_code in known else errors.KAFKA_ERROR
+    if failure.error_code in (errors.KAFKA_AUTHENTICATION, errors.KAFKA_AUTHORIZATION):
+        return failure.error_code
+    return errors.KAFKA_RETRIABLE if error.code.retriable else errors.KAFKA_ERROR

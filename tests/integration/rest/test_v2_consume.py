@@ -1,0 +1,205 @@
+"""Consumer instances of v2: create, subscribe, assign, read, seek, commit, delete, expiry, errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tests.harness.rest_proxy import V2, Api, embedded, rest_proxy
+from tests.harness.waiting import eventually
+from tests.integration.rest.conftest import World
+from tests.integration.rest.test_v2_produce import SCHEMAS
+
+
+class Instance:
+    """A consumer instance, as a client uses it."""
+
+    def __init__(self, rest: Api, group: str, format: str = "json", **config: Any) -> None:
+        self.rest, self.format = rest, format
+        wanted = {"format": format, "auto.offset.reset": "earliest", "auto.commit.enable": "false", **config}
+        answer = rest("POST", f"/consumers/{group}", wanted, V2)
+        assert answer.status == 200, answer.body
+        self.name = answer.body["instance_id"]
+        self.path = f"/consumers/{group}/instances/{self.name}"
+        assert answer.body["base_uri"].endswith(self.path)
+
+    def post(self, path: str, body: Any = None, status: int = 204) -> Any:
+        answer = self.rest("POST", f"{self.path}/{path}", body, V2)
+        assert answer.status == status, answer.body
+        return answer.body
+
+    def read(self, query: str = "timeout=300") -> list[Any]:
+        answer = self.rest("GET", f"{self.path}/records?{query}", accept=embedded(self.format))
+        assert answer.status == 200, answer.body
+        records: list[Any] = answer.body
+        return records
+
+    def values(self, count: int) -> list[Any]:
+        """Read until `count` records have arrived; the first reads may be empty."""
+        found: list[Any] = []
+
+        def enough() -> bool:
+            found.extend(each["value"] for each in self.read())
+            return len(found) >= count
+
+        eventually(enough, timeout=30, what=f"{count} records")
+        return found
+
+    def assign(self, topic: str, *partitions: int) -> None:
+        self.post("assignments", {"partitions": [{"topic": topic, "partition": each} for each in partitions]})
+
+
+@contextmanager
+def instance(rest: Api, group: str, format: str = "json", **config: Any) -> Iterator[Instance]:
+    created = Instance(rest, group, format, **config)
+    try:
+        yield created
+    finally:
+        assert rest("DELETE", created.path).status == 204
+
+
+def produce(rest: Api, topic: str, *values: Any) -> None:
+    body = {"records": [{"value": value} for value in values]}
+    answer = rest("POST", f"/topics/{topic}", body, embedded("json"))
+    assert answer.status == 200, answer.body
+
+
+def test_subscribed_instance_reads_and_commits(rest: Api) -> None:
+    produce(rest, "c-subscribe", 1, 2, 3)
+    with instance(rest, "g-subscribe") as first:
+        first.post("subscription", {"topics": ["c-subscribe"]})
+        assert rest("GET", f"{first.path}/subscription").body == {"topics": ["c-subscribe"]}
+        assert first.values(3) == [1, 2, 3]
+        assert rest("GET", f"{first.path}/assignments").body == {
+            "partitions": [{"topic": "c-subscribe", "partition": 0}]
+        }
+        offsets = {"offsets": [{"topic": "c-subscribe", "partition": 0, "offset": 1, "metadata": "m"}]}
+        assert first.post("offsets", offsets, 200) == []
+        partitions = {"partitions": [{"topic": "c-subscribe", "partition": 0}]}
+        committed = rest("GET", f"{first.path}/offsets", partitions, V2).body["offsets"]
+        assert committed == [{"topic": "c-subscribe", "partition": 0, "offset": 2, "metadata": "m"}]
+    with instance(rest, "g-subscribe") as second:
+        second.post("subscription", {"topics": ["c-subscribe"]})
+        assert second.values(1) == [3]
+        assert second.post("offsets", None, 200) == []
+        committed = rest("GET", f"{second.path}/offsets", partitions, V2).body["offsets"]
+        assert committed[0]["offset"] == 3
+        assert rest("DELETE", f"{second.path}/subscription").status == 204
+        assert rest("GET", f"{second.path}/subscription").body == {"topics": []}
+
+
+def test_instance_subscribes_to_a_pattern(rest: Api) -> None:
+    produce(rest, "c-pattern-a", "a")
+    produce(rest, "c-pattern-b", "b")
+    produce(rest, "x-c-pattern-c", "c")
+    with instance(rest, "g-pattern") as each:
+        each.post("subscription", {"topic_pattern": "c-pattern-.*"})
+        assert sorted(each.values(2)) == ["a", "b"]
+        assert rest("GET", f"{each.path}/subscription").body == {"topics": ["c-pattern-a", "c-pattern-b"]}
+
+
+def test_assigned_instance_seeks(world: World, rest: Api) -> None:
+    produce(rest, "c-assign", *range(5))
+    with instance(rest, "g-assign") as each:
+        each.assign("c-assign", 0)
+        assert each.values(5) == [0, 1, 2, 3, 4]
+        each.post("positions", {"offsets": [{"topic": "c-assign", "partition": 0, "offset": 3}]})
+        assert each.values(2) == [3, 4]
+        partition = {"partitions": [{"topic": "c-assign", "partition": 0}]}
+        each.post("positions/beginning", partition)
+        assert each.values(5) == [0, 1, 2, 3, 4]
+        each.post("positions/end", partition)
+        assert each.read("timeout=200") == []
+        produce(rest, "c-assign", "new")
+        assert each.values(1) == ["new"]
+        elsewhere = {"offsets": [{"topic": "c-assign", "partition": 7, "offset": 0}]}
+        refused = rest("POST", f"{each.path}/positions", elsewhere, V2)
+        assert refused.error == (409, 40903)
+        subscribed = rest("POST", f"{each.path}/subscription", {"topics": ["c-assign"]}, V2)
+        assert subscribed.error == (409, 40903)
+
+
+def test_responses_are_limited_by_bytes(rest: Api) -> None:
+    produce(rest, "c-bytes", *("x" * 1000 for _ in range(6)))
+    with instance(rest, "g-bytes") as each:
+        each.assign("c-bytes", 0)
+        eventually(lambda: each.rest("GET", f"{each.path}/assignments").body["partitions"], what="assigned")
+        sizes: list[int] = []
+
+        def all_read() -> bool:
+            sizes.append(len(each.read("timeout=200&max_bytes=2500")))
+            return sum(sizes) >= 6
+
+        eventually(all_read, timeout=30, what="six records")
+        assert max(sizes) == 2
+
+
+@pytest.mark.parametrize(
+    ("format", "schema", "good", "bad", "read"), SCHEMAS, ids=lambda each: str(each)[:10]
+)
+def test_records_with_a_schema_are_decoded(
+    rest: Api, format: str, schema: str, good: Any, bad: Any, read: Any
+) -> None:
+    topic = f"c-{format}"
+    body = {"value_schema": schema, "records": [{"value": good}]}
+    assert rest("POST", f"/topics/{topic}", body, embedded(format)).status == 200
+    with instance(rest, f"g-{format}", format) as each:
+        each.assign(topic, 0)
+        assert each.values(1) == [read]
+        produce(rest, topic, "not framed")
+        failed = eventually(
+            lambda: (
+                (answer := rest("GET", f"{each.path}/records", accept=embedded(format))).status != 200
+                and answer
+            ),
+            timeout=20,
+        )
+        assert failed.error == (408, 40801)
+
+
+def test_binary_is_the_default_format(rest: Api) -> None:
+    produce(rest, "c-binary", "v")
+    with instance(rest, "g-binary", "binary") as each:
+        each.assign("c-binary", 0)
+        assert each.values(1) == ["InYi"]
+
+
+def test_errors_of_instances(rest: Api) -> None:
+    with instance(rest, "g-errors", name="one") as each:
+        assert each.name == "one"
+        again = rest("POST", "/consumers/g-errors", {"name": "one", "format": "json"}, V2)
+        assert again.error == (409, 40902)
+        mismatch = rest("GET", f"{each.path}/records", accept=embedded("binary"))
+        assert mismatch.error == (406, 40601)
+        assert rest("GET", f"{each.path}/records", accept="text/plain").error == (406, 406)
+        assert rest("POST", f"{each.path}/subscription", b"{}", "text/plain").error == (415, 415)
+        assert rest("POST", f"{each.path}/subscription", {"topics": 3}, V2).error == (422, 422)
+    for method, path in (("GET", "/records"), ("GET", "/assignments"), ("DELETE", ""), ("POST", "/offsets")):
+        missing = rest(method, f"/consumers/g-errors/instances/one{path}")
+        assert missing.error == (404, 40403), path
+    assert rest("POST", "/consumers/g-errors", {"format": "xml"}, V2).error == (422, 422)
+    refused = rest("POST", "/consumers/g-errors", {"auto.offset.reset": "sometimes"}, V2)
+    assert refused.error == (422, 42204)
+    low = rest("POST", "/consumers/g-errors", {"fetch.min.bytes": "-5"}, V2)
+    assert low.error == (422, 40001)
+
+
+def test_idle_instances_expire_and_are_bounded(world: World) -> None:
+    bootstrap = world.cluster.bootstrap_servers
+    limits = {"consumer_instance_timeout_ms": 1500, "consumer_instances_max": 2}
+    with rest_proxy(bootstrap, **limits) as rest:
+        one, two = Instance(rest, "g-expiry"), Instance(rest, "g-expiry")
+        assert rest("POST", "/consumers/g-expiry", {}, V2).error == (503, 50301)
+
+        def only_one_left() -> bool:
+            assert one.read("timeout=1") == []
+            return rest("GET", f"{one.path}/assignments").status == 200 and created()
+
+        def created() -> bool:
+            return rest("POST", "/consumers/g-expiry", {"name": "three"}, V2).status == 200
+
+        eventually(only_one_left, timeout=20, every=0.2, what="the second instance expired")
+        assert rest("GET", f"{two.path}/assignments").error == (404, 40403)

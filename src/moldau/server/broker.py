@@ -7,6 +7,7 @@ Stop is the reverse: give up leaderships, stop background work, flush the logs a
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from moldau.base.ids import TopicPartition, Uuid
 from moldau.controller.partitions.isr import alter_partition
@@ -30,6 +31,9 @@ from moldau.storage.cleaner.job import CleanerRunner
 from moldau.storage.log.log import Log
 from moldau.storage.manager.failures import DirectoryFailure
 from moldau.storage.manager.manager import LogManager
+
+if TYPE_CHECKING:
+    from moldau.server.partitions.schema_validation import SchemaValidator
 
 _SHUTDOWN_SECONDS = 30.0
 #: How often closed segments are checked for damage.
@@ -88,6 +92,7 @@ class Broker:
         self.fetch_sessions = FetchSessionCache(
             services.clock, services.randomness, config["max.incremental.fetch.session.cache.slots"]
         )
+        self.schemas = _schema_validator(services)
         self.producer_ids = ProducerIds(services.id, lambda: self.lifecycle.epoch, controller)
         self.coordinators = Coordinators(services, self.replicas, self.producer_ids)
         self.share_group_configs = ShareGroupConfigs(settings, services.metadata)
@@ -251,6 +256,8 @@ class Broker:
         await self.replicas.close()
 
     async def close(self) -> None:
+        if self.schemas is not None:
+            await self.schemas.close()
         await self.share_partitions.close()
         await self.coordinators.close()
         await self.logs.shutdown(self._last_epoch())
@@ -261,3 +268,13 @@ class Broker:
             return self.lifecycle.epoch
         previous = self.logs.previous_broker_epoch
         return -1 if previous is None else previous
+
+
+def _schema_validator(services: NodeServices) -> SchemaValidator | None:
+    """Return the validator of schema ids if a schema registry is configured; it is imported only then."""
+    config = services.settings.config
+    if not config["confluent.schema.registry.url"]:
+        return None
+    from moldau.server.partitions.schema_validation import SchemaValidator
+
+    return SchemaValidator.of(config, services.clock, services.pool)

@@ -84,13 +84,17 @@ class AsyncRegistryClient:
         known: T | None = self._answers.get(call)
         if known is not None:
             return known
+        answer = await self.load().send(call)
+        self._answers.take(call, answer)
+        return answer
+
+    def load(self) -> AsyncTransport:
+        """Import what HTTP needs and read key stores, which a loop may do in a thread before first use."""
         if self._transport is None:
             from moldau.client.registry.transport import AsyncTransport
 
             self._transport = AsyncTransport(self.settings)
-        answer = await self._transport.send(call)
-        self._answers.take(call, answer)
-        return answer
+        return self._transport
 
     async def referenced_texts(self, schema: Schema) -> dict[str, str]:
         """Return name → text of all schemas that a schema references, each after the ones it uses."""

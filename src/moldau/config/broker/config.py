@@ -113,6 +113,14 @@ class BrokerConfig(BrokerSettings):
         return tuple(sorted({*self.log_dirs, self.metadata_log_dir}))
 
     @cached_property
+    def schema_registry_properties(self) -> dict[str, str]:
+        """The properties of the schema registry's client, without the prefix `confluent.`."""
+        given = {name: text for name, text in self.static.items() if name.startswith(_REGISTRY_PREFIXES)}
+        for name in ("confluent.schema.registry.max.retries", "confluent.schema.registry.retries.wait.ms"):
+            given[name] = str(self[name])
+        return {name.removeprefix("confluent."): text for name, text in given.items()}
+
+    @cached_property
     def protocol_map(self) -> dict[str, str]:
         """The security protocol of each listener; controller listeners default to PLAINTEXT."""
         setting = "listener.security.protocol.map"

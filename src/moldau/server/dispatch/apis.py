@@ -405,6 +405,7 @@ def _produce(broker: Broker) -> produce.Dependencies:
         pool=services.pool,
         metadata=services.metadata,
         verifier=broker.coordinators.transaction_verifier,
+        schemas=broker.schemas,
     )
 
 

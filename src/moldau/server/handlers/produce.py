@@ -17,8 +17,9 @@ Not served: versions 0 to 2, although they are announced: librdkafka compresses 
 All batches are appended before `handle` returns, in the order of arrival; only the wait for replication
 (acks=all) or for a flush (`flush.messages`) comes later and may overlap with the next request. Two kinds of
 requests are not appended at once, and the connection takes its next request only after them, so the order
-holds: batches that have to be rewritten (recompression, key check of a compacted topic) are prepared in the
-pool, and the first batches of a transaction wait for its verification.
+holds: batches that have to be opened (recompression, key check of a compacted topic, schema validation) are
+prepared in the pool, and the first batches of a transaction wait for its verification. The schema registry
+may have to be asked for the schema ids of a batch.
 
 An error of one partition does not affect the others. A failing disk is reported, so that its directory goes
 offline.
@@ -32,6 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import INTERNAL_TOPICS, TopicId
@@ -61,7 +63,11 @@ from moldau.server.partitions.transaction_verification import TransactionVerific
 from moldau.server.publisher import MetadataPublisher
 from moldau.storage.log.append import AppendInfo, InvalidRecords
 from moldau.storage.log.log import Log
+from moldau.storage.log.schema_ids import SchemaIds
 from moldau.storage.producers.verification import NOT_REQUIRED
+
+if TYPE_CHECKING:
+    from moldau.server.partitions.schema_validation import SchemaValidator
 
 ACKS_ALL = -1
 _ZSTD_SINCE = 7
@@ -88,6 +94,8 @@ class Dependencies:
     pool: Pool
     metadata: MetadataPublisher
     verifier: TransactionVerifier
+    #: None: no schema registry is configured.
+    schemas: SchemaValidator | None = None
 
 
 def handle(
@@ -135,6 +143,7 @@ class _Produce:
         "replicas",
         "request",
         "response",
+        "schemas",
         "verification",
         "version",
     )
@@ -143,6 +152,7 @@ class _Produce:
         self.replicas = dependencies.replicas
         self.pool = dependencies.pool
         self.metadata = dependencies.metadata
+        self.schemas = dependencies.schemas
         self.context = context
         self.request = request
         self.version = context.api_version
@@ -258,8 +268,20 @@ class _Produce:
         self._check_batch(data)
         if data.records is None or not log.needs_offload(data.records):
             return False
-        data.records = memoryview((await self.pool.run(log.prepare, data.records)).records)
+        opened = await self.pool.run(log.prepare, data.records)
+        if opened.schema_ids is not None:
+            await self._check_schemas(log, opened.schema_ids)
+        data.records = memoryview(opened.records)
         return True
+
+    async def _check_schemas(self, log: Log, ids: SchemaIds) -> None:
+        if self.schemas is None:
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG,
+                f"{log.topic_partition}: the topic validates schemas, but confluent.schema.registry.url is "
+                "not set on this broker",
+            )
+        await self.schemas.check(log.topic_partition, log.config, ids, self.request.timeout_ms)
 
     def _append(
         self, topic: TopicProduceData, data: PartitionProduceData, *, prepared: bool = False

@@ -41,7 +41,12 @@ def test_confluents_configs_are_those_of_schema_validation() -> None:
     assert [
         key.name for key in (*BROKER_CONFIGS.values(), *TOPIC_CONFIGS.values()) if is_confluents(key)
     ] == [
+        "confluent.basic.auth.credentials.source",
         "confluent.basic.auth.user.info",
+        "confluent.missing.id.cache.ttl.sec",
+        "confluent.schema.registry.max.cache.size",
+        "confluent.schema.registry.max.retries",
+        "confluent.schema.registry.retries.wait.ms",
         "confluent.schema.registry.url",
         "confluent.key.schema.validation",
         "confluent.key.subject.name.strategy",

@@ -1,13 +1,13 @@
 """The schema registry of broker-side schema validation: names of Confluent Server, not of Apache Kafka.
 
 All other properties of the registry's client (`confluent.ssl.*`, `confluent.bearer.auth.*`,
-`confluent.schema.registry.max.retries`) are passed to it as they are.
+`confluent.schema.registry.proxy`) are passed to it as they are.
 """
 
 from __future__ import annotations
 
-from moldau.config.definition import PASSWORD, STRING, ConfigKey
-from moldau.config.validators import NonEmpty
+from moldau.config.definition import INT, PASSWORD, STRING, ConfigKey
+from moldau.config.validators import NonEmpty, OneOf, at_least
 
 CONFIGS: tuple[ConfigKey, ...] = (
     ConfigKey(
@@ -17,6 +17,43 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "The URLs of the schema registry, separated by commas, for topics with "
         "`confluent.value.schema.validation` or `confluent.key.schema.validation`. Set it on all nodes.",
         NonEmpty(),
+    ),
+    ConfigKey(
+        "confluent.schema.registry.max.cache.size",
+        INT,
+        10_000,
+        "How many schema ids that are registered under the subject of a topic a broker remembers.",
+        at_least(1),
+    ),
+    ConfigKey(
+        "confluent.schema.registry.max.retries",
+        INT,
+        1,
+        "How often a request to the schema registry is repeated on all URLs.",
+        at_least(0),
+    ),
+    ConfigKey(
+        "confluent.schema.registry.retries.wait.ms",
+        INT,
+        100,
+        "How long to wait at most before the first repetition of a request to the schema registry.",
+        at_least(0),
+    ),
+    ConfigKey(
+        "confluent.missing.id.cache.ttl.sec",
+        INT,
+        5,
+        "How long a schema id that is not registered under the subject is refused without asking the schema "
+        "registry again.",
+        at_least(0),
+    ),
+    ConfigKey(
+        "confluent.basic.auth.credentials.source",
+        STRING,
+        None,
+        "Where the credentials for the schema registry are: in `confluent.basic.auth.user.info` (USER_INFO) "
+        "or in the URL (URL).",
+        OneOf(("USER_INFO", "URL")),
     ),
     ConfigKey(
         "confluent.basic.auth.user.info",

@@ -1,0 +1,255 @@
+"""Broker-side schema validation: do the schema ids of a batch exist under the subjects of the topic?
+
+A topic with `confluent.key.schema.validation` or `confluent.value.schema.validation` accepts a record only if
+the schema registry has the schema that the record names, registered under the subject that the topic's
+subject name strategy gives. Null keys and values have no schema and are accepted. The data is not read.
+
+- An id that was found is cached without limit of time, because a schema never changes; an id that was not
+  found is cached for `confluent.missing.id.cache.ttl.sec`. Both caches are bounded.
+- The registry is asked on the event loop, without a thread, with a bounded number of requests at a time and a
+  deadline per batch: the request's timeout, at most 5 seconds. Imports, key stores and the parsing of schemas
+  run in the pool.
+- If the registry cannot answer, batches with cached ids are still accepted. Other ids are refused with
+  REQUEST_TIMED_OUT, which producers retry; for a short time the registry is not asked again.
+- One batch may name many ids. Checking ends after a few ids that are refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from moldau.base.clock import Clock
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.ids import TopicPartition
+from moldau.base.pool import Pool
+from moldau.client.registry.cache import BoundedCache
+from moldau.client.registry.client import AsyncRegistryClient
+from moldau.client.registry.types import RegistryError, Schema
+from moldau.config.broker.config import BrokerConfig
+from moldau.config.topic import RECORD_NAME_STRATEGY, TOPIC_NAME_STRATEGY
+from moldau.storage.log.append import RecordError, refused_records
+from moldau.storage.log.config import LogConfig
+from moldau.storage.log.schema_ids import SchemaIds
+
+if TYPE_CHECKING:
+    from google.protobuf.descriptor_pb2 import DescriptorProto
+
+logger = logging.getLogger(__name__)
+
+#: Requests to the registry at a time.
+_MOST_REQUESTS = 8
+#: How long a batch waits for the registry at most, including its turn.
+_LONGEST_SECONDS = 5.0
+#: How long the registry is not asked after it could not answer.
+_PAUSE_SECONDS = 1.0
+_MOST_MISSING = 1000
+_MOST_REFUSED_IDS = 10
+_MOST_ERRORS = 1000
+_MAX_ID = 2**31 - 1
+_SCHEMA_NOT_FOUND = 40403
+
+
+class SubjectOfSchema:
+    """The subject under which a schema must be registered, by the strategy of a topic."""
+
+    __slots__ = ("_key", "_strategy", "_topic")
+
+    def __init__(self, topic: str, strategy: str, *, key: bool) -> None:
+        self._topic = topic
+        self._strategy = strategy
+        self._key = key
+
+    @property
+    def part(self) -> str:
+        return "key" if self._key else "value"
+
+    @property
+    def needs_record_names(self) -> bool:
+        return self._strategy != TOPIC_NAME_STRATEGY
+
+    def cache_key(self, id: int) -> tuple[str, str, bool, int]:
+        return (self._topic, self._strategy, self._key, id)
+
+    def names(self, record_names: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the subjects that are accepted: one per name of a record type of the schema."""
+        if self._strategy == TOPIC_NAME_STRATEGY:
+            return (f"{self._topic}-{self.part}",)
+        if self._strategy == RECORD_NAME_STRATEGY:
+            return record_names
+        return tuple(f"{self._topic}-{name}" for name in record_names)
+
+
+class SchemaValidator:
+    def __init__(self, client: AsyncRegistryClient, clock: Clock, pool: Pool, config: BrokerConfig) -> None:
+        self._client = client
+        self._clock = clock
+        self._pool = pool
+        self._missing_seconds = config.integer("confluent.missing.id.cache.ttl.sec")
+        self._known = BoundedCache(
+            config.integer("confluent.schema.registry.max.cache.size"), clock.monotonic
+        )
+        #: Why an id was not accepted.
+        self._missing = BoundedCache(_MOST_MISSING, clock.monotonic)
+        self._slots = asyncio.Semaphore(_MOST_REQUESTS)
+        self._loaded = False
+        self._failed_at: float | None = None
+
+    @classmethod
+    def of(cls, config: BrokerConfig, clock: Clock, pool: Pool) -> SchemaValidator:
+        """Return the validator of a broker whose configuration names a registry."""
+        return cls(AsyncRegistryClient(config.schema_registry_properties), clock, pool, config)
+
+    async def check(
+        self, topic_partition: TopicPartition, config: LogConfig, ids: SchemaIds, timeout_ms: int
+    ) -> None:
+        """Raise INVALID_RECORD with the records whose schemas are not registered."""
+        errors: list[RecordError] = []
+        refused = 0
+        seconds = min(_LONGEST_SECONDS, max(timeout_ms, 0) / 1000)
+        try:
+            async with asyncio.timeout(seconds):
+                for subject, id, numbers in _named(topic_partition.topic, config, ids):
+                    problem = await self._problem(subject, id)
+                    if problem is None:
+                        continue
+                    errors += [RecordError(number, problem) for number in numbers[:_MOST_ERRORS]]
+                    refused += 1
+                    if refused >= _MOST_REFUSED_IDS:
+                        break
+        except TimeoutError:
+            raise self._unavailable(f"no answer within {seconds:g} seconds") from None
+        if errors:
+            raise refused_records(topic_partition, ErrorCode.INVALID_RECORD, sorted(errors)[:_MOST_ERRORS])
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def _problem(self, subject: SubjectOfSchema, id: int) -> str | None:
+        """Return why a schema is not accepted, or None."""
+        key = subject.cache_key(id)
+        if self._known.get(key) is not None:
+            return None
+        if id > _MAX_ID:
+            return _unknown(subject, id)
+        problem: str | None = self._missing.get(key)
+        if problem is not None:
+            return problem
+        async with self._slots:
+            # Another batch may have asked meanwhile.
+            if self._known.get(key) is not None:
+                return None
+            problem = await self._ask(subject, id)
+        if problem is None:
+            self._known.put(key, True)
+        elif self._missing_seconds > 0:
+            self._missing.put(key, problem, self._missing_seconds)
+        return problem
+
+    async def _ask(self, subject: SubjectOfSchema, id: int) -> str | None:
+        now = self._clock.monotonic()
+        if self._failed_at is not None and now - self._failed_at < _PAUSE_SECONDS:
+            raise self._refusal("it could not be reached a moment ago")
+        try:
+            if not self._loaded:
+                await self._pool.run(self._client.load)
+                self._loaded = True
+            versions = await self._client.versions_of_id(id)
+            record_names = await self._record_names(id) if subject.needs_record_names else ()
+        except RegistryError as error:
+            if error.error_code == _SCHEMA_NOT_FOUND:
+                return _unknown(subject, id)
+            raise self._unavailable(error.message or "") from error
+        self._failed_at = None
+        accepted = subject.names(record_names)
+        if any(version.subject in accepted for version in versions):
+            return None
+        return _not_registered(subject, id, accepted)
+
+    async def _record_names(self, id: int) -> tuple[str, ...]:
+        schema = await self._client.schema_by_id(id)
+        references = await self._client.referenced_texts(schema) if schema.schema_type == "PROTOBUF" else {}
+        try:
+            return await self._pool.run(record_names_of, schema, references)
+        except (KafkaError, ValueError) as error:
+            raise RegistryError(422, -1, f"The schema {id} cannot be parsed: {error}") from error
+
+    def _unavailable(self, reason: str) -> KafkaError:
+        """Note that the registry could not answer, and return the error for the producer."""
+        if self._failed_at is None:
+            logger.warning(
+                "Schema ids cannot be validated, and new ones are refused: the schema registry %s failed: %s",
+                ", ".join(self._client.settings.urls),
+                reason,
+            )
+        self._failed_at = self._clock.monotonic()
+        return self._refusal(reason)
+
+    @staticmethod
+    def _refusal(reason: str) -> KafkaError:
+        return KafkaError(
+            ErrorCode.REQUEST_TIMED_OUT,
+            f"The schema registry cannot be asked for a schema id that this broker does not know: {reason}",
+        )
+
+
+def record_names_of(schema: Schema, references: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names of the record types: of an Avro schema, of all messages, or the title.
+
+    References are needed for Protobuf only, whose text is compiled.
+    """
+    if schema.schema_type == "PROTOBUF":
+        from moldau.client.registry.codecs.protobuf import file_descriptor
+
+        file = file_descriptor("schema.proto", schema.text, references)
+        prefix = f"{file.package}." if file.package else ""
+        return tuple(prefix + name for message in file.message_type for name in _message_names(message))
+    outer = json.loads(schema.text)
+    if schema.schema_type == "AVRO":
+        return (_full_name(outer),)
+    title = outer.get("title") if isinstance(outer, dict) else None
+    return () if title is None else (title,)
+
+
+def _full_name(schema: Any) -> str:
+    """Return the full name of an Avro type; the name of an unnamed type is the type, as in Java."""
+    if isinstance(schema, list):
+        return "union"
+    if isinstance(schema, str):
+        return schema
+    if "name" not in schema:
+        return str(schema["type"])
+    name, namespace = schema["name"], schema.get("namespace")
+    return f"{namespace}.{name}" if namespace and "." not in name else str(name)
+
+
+def _message_names(message: DescriptorProto) -> Iterator[str]:
+    yield message.name
+    for nested in message.nested_type:
+        for name in _message_names(nested):
+            yield f"{message.name}.{name}"
+
+
+def _named(topic: str, config: LogConfig, ids: SchemaIds) -> Iterator[tuple[SubjectOfSchema, int, list[int]]]:
+    """Yield the ids of the keys and of the values, with the numbers of their records."""
+    parts = (
+        (ids.keys, SubjectOfSchema(topic, config.confluent_key_subject_name_strategy, key=True)),
+        (ids.values, SubjectOfSchema(topic, config.confluent_value_subject_name_strategy, key=False)),
+    )
+    for found, subject in parts:
+        for id, numbers in (found or {}).items():
+            yield subject, id, numbers
+
+
+def _unknown(subject: SubjectOfSchema, id: int) -> str:
+    return f"the {subject.part} names the schema id {id}, which the schema registry does not have"
+
+
+def _not_registered(subject: SubjectOfSchema, id: int, accepted: tuple[str, ...]) -> str:
+    if not accepted:
+        return f"the {subject.part} names the schema id {id}, whose record type has no name"
+    names = " or ".join(accepted[:3])
+    return f"the {subject.part} names the schema id {id}, which is not registered under the subject {names}"

@@ -18,7 +18,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 
 from moldau.base.errors import ErrorCode
 from moldau.testing import Cluster
-from tests.harness.registry import RegistryProcess, choose_port, running_registry
+from tests.harness.registry_process import RegistryProcess, choose_port, running_registry
 from tests.harness.security.certificates import Certificates
 from tests.harness.waiting import eventually
 from tests.harness.wire.batches import GZIP, LZ4, SNAPPY, ZSTD, batch

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from moldau.base.clock import Clock, SystemClock
+from moldau.config.definition import ConfigError, invalid_value
 from moldau.http.asgi import Application
-from moldau.http.settings import boolean, integer
+from moldau.http.settings import HttpSettings, boolean, integer
 from moldau.registry.api.application import RegistryApplication
 from moldau.registry.api.metadata import ServerMetadata
 from moldau.registry.authorization import Authorizer
@@ -20,6 +23,12 @@ from moldau.registry.log.schema_log import SchemaLog
 from moldau.registry.log.settings import ElectionSettings, LogSettings
 from moldau.registry.service import RegistryService
 from moldau.registry.state.registry import RegistrySettings
+from moldau.registry.state.settings import LEVELS
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+_WILDCARDS: Final = ("0.0.0.0", "::")
 
 
 def create_service(properties: Mapping[str, str], version: str) -> SchemaRegistry:
@@ -39,6 +48,7 @@ class SchemaRegistry:
         self._clock = clock
         self._log_settings = LogSettings.from_properties(properties)
         self._election_settings = ElectionSettings.from_properties(properties)
+        self._http = HttpSettings.from_properties(properties, default_port=0)
         self._forwarding = ForwardingSettings.from_properties(properties)
         self._registry_settings = _registry_settings(properties)
         self._authorizer = Authorizer.from_properties(properties)
@@ -54,15 +64,28 @@ class SchemaRegistry:
         membership = Membership(self._log_settings.client, self._election_settings)
         identity = _identity(self._properties, urls)
         self._election = Election(membership, self._election_settings, identity, self._log)
-        self._service = RegistryService(self._registry_settings, self._log, self._election, self._clock)
+        self._service = RegistryService(
+            self._registry_settings,
+            self._log,
+            self._election,
+            self._clock,
+            timeout_s=self._log_settings.timeout_ms / 1000,
+        )
         await self._service.start()
         metadata = ServerMetadata(
             kafka_cluster_id=self._log.cluster_id or "",
             group_id=self._log_settings.group,
             version=self._version,
         )
+        application = RegistryApplication(
+            self._service, metadata, self._authorizer, largest_body=self._http.max_request_bytes
+        )
         self._application = Forwarding(
-            RegistryApplication(self._service, metadata, self._authorizer), self._forwarding
+            application,
+            self._election,
+            self._service.catch_up,
+            self._forwarding,
+            _forwarding_context(self._http),
         )
         self._election.start()
         self._started.set()
@@ -88,20 +111,43 @@ class SchemaRegistry:
 
 def _identity(properties: Mapping[str, str], urls: Sequence[str]) -> Identity:
     """Return the address that other instances forward to: `host.name`, and the listener of the protocol."""
-    scheme = properties.get("inter.instance.protocol", "").strip().lower() or "http"
-    chosen = urlsplit(next((url for url in urls if urlsplit(url).scheme == scheme), urls[0]))
+    scheme = _first(properties, "inter.instance.protocol", "schema.registry.inter.instance.protocol").lower()
+    if scheme and all(urlsplit(url).scheme != scheme for url in urls):
+        raise ConfigError(f"inter.instance.protocol={scheme}, but no listener has this protocol.")
+    chosen = urlsplit(next((url for url in urls if urlsplit(url).scheme == (scheme or "http")), urls[0]))
+    host = chosen.hostname or "localhost"
+    if host in _WILDCARDS:
+        host = socket.getfqdn()
+    eligible = "leader.eligibility" if "leader.eligibility" in properties else "master.eligibility"
     return Identity(
-        host=properties.get("host.name", "").strip() or chosen.hostname or "localhost",
+        host=properties.get("host.name", "").strip() or host,
         port=integer(properties, "host.port", chosen.port or 0),
         scheme=chosen.scheme,
-        eligible=boolean(properties, "leader.eligibility", True),
+        eligible=boolean(properties, eligible, True),
     )
 
 
+def _first(properties: Mapping[str, str], *names: str) -> str:
+    """Return the value of the first setting that is set; older releases had other names."""
+    return next((value for name in names if (value := properties.get(name, "").strip())), "")
+
+
+def _forwarding_context(settings: HttpSettings) -> SSLContext | None:
+    """Return how an instance connects to a leader with TLS: with the stores of its own listeners."""
+    if not any(name.startswith("ssl.") for name in settings.properties):
+        return None
+    from moldau.security.tls.context import client_context
+    from moldau.security.tls.settings import TlsSettings
+
+    return client_context(TlsSettings.of(settings.tls_property))
+
+
 def _registry_settings(properties: Mapping[str, str]) -> RegistrySettings:
-    level = properties.get("schema.compatibility.level") or properties.get("avro.compatibility.level")
+    level = _first(properties, "schema.compatibility.level", "avro.compatibility.level") or "BACKWARD"
+    if level.upper() not in LEVELS:
+        raise invalid_value("schema.compatibility.level", level, f"Use one of {', '.join(sorted(LEVELS))}")
     return RegistrySettings(
-        compatibility_level=(level or "BACKWARD").strip().upper(),
+        compatibility_level=level.upper(),
         mode_mutability=boolean(properties, "mode.mutability", True),
         validate_fields=boolean(properties, "schema.validate.fields", False),
         validate_new_schemas=boolean(properties, "schema.validate.new.schemas", True),

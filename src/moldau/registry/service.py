@@ -6,7 +6,10 @@ acknowledged: an id that a client has received is never given to another schema.
 
 When the log replays a record of this instance, it is recognised as the oldest one that is pending. If a
 write fails, or another record arrives in between, the state contains decisions that are not in the topic: it
-is discarded and loaded again, and the waiting requests fail as unconfirmed.
+is discarded and loaded again, and the waiting requests fail as unconfirmed. Until it is loaded, requests wait
+for a limited time and are then refused.
+
+An instance that does not lead catches up with the topic before it answers a read (`catch_up`).
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from typing import Final, Protocol
 from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.http.errors import ApiError
+from moldau.registry.catch_up import CatchUp
 from moldau.registry.state import errors
 from moldau.registry.state.registry import Decision, Registry, RegistrySettings
 
@@ -31,11 +35,18 @@ Record = tuple[bytes, bytes | None]
 STORE_FAILED: Final = 50001
 TIMED_OUT: Final = 50002
 _UNCONFIRMED: Final = "The write is not confirmed: {}. It may have taken effect; read before you retry."
+_NOT_LOADED: Final = "The schemas are being loaded from Kafka; retry later."
+_NOOP_KEY: Final = b'{"keytype":"NOOP"'
+_NOT_FOUND: Final = 404
+_RETRY_S: Final = 0.2
 _TOO_LARGE: Final = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 
 
 class Log(Protocol):
     """The topic. `SchemaLog` is the one of Kafka."""
+
+    #: The largest size of the key and value of a record.
+    max_bytes: int
 
     async def start(self, replay: Callable[[bytes, bytes | None, int, int], None]) -> None: ...
 
@@ -65,65 +76,104 @@ class RegistryService:
         leadership: Leadership,
         clock: Clock,
         *,
-        leader_timeout_s: float = 5.0,
+        timeout_s: float = 5.0,
     ) -> None:
         self.registry = Registry(settings)
         self._settings = settings
         self._log = log
         self._leadership = leadership
         self._clock = clock
-        self._leader_timeout_s = leader_timeout_s
+        #: For the election of a leader, and for the state to be loaded again.
+        self._timeout_s = timeout_s
         #: Records that are applied and not yet replayed by the log.
         self._pending: deque[Record] = deque()
         #: The last append; later ones are acknowledged later.
         self._last: asyncio.Future[int] | None = None
         self._recovery: asyncio.Task[None] | None = None
+        self.catch_up = CatchUp(log.read_to_end)
 
     @property
     def generation(self) -> int | None:
         """A number that changes with the state; None while something is not acknowledged."""
         return None if self._pending or self._recovery is not None else self.registry.store.generation
 
+    @property
+    def leads(self) -> bool:
+        return self._leadership.leads
+
     async def start(self) -> None:
         """Load the topic and follow it."""
         await self._log.start(self._replay)
 
     async def close(self) -> None:
+        await self.catch_up.close()
         if self._recovery is not None:
             self._recovery.cancel()
             await asyncio.gather(self._recovery, return_exceptions=True)
 
-    async def read(self, decide: Decide) -> Decision:
-        """Answer from the state, once it is acknowledged."""
+    async def read(self, decide: Decide, *, immutable: bool = False) -> Decision:
+        """Answer from the state, once it is acknowledged.
+
+        `immutable`: what is found never changes, so an instance that does not lead need not catch up first.
+        """
+        if self._leadership.leads:
+            return await self._read(decide)
+        if immutable:
+            try:
+                return await self._read(decide)
+            except ApiError as error:
+                if error.status != _NOT_FOUND:
+                    raise
+        await self.catch_up()
+        return await self._read(decide)
+
+    async def _read(self, decide: Decide) -> Decision:
         while True:
             await self._recovered()
-            decision = decide(self.registry)
-            last = self._last
-            if last is None or last.done():
+            try:
+                decision = decide(self.registry)
+            except ApiError:
+                if await self._acknowledged():
+                    raise
+                continue
+            if await self._acknowledged():
                 return decision
-            await asyncio.wait([last])
-            if not last.cancelled() and last.exception() is None:
-                return decision
-            # What was seen is not in the topic.
-            await self._discard()
+
+    async def _acknowledged(self) -> bool:
+        """Wait until all that a decision has seen is in the topic; return False if it is not."""
+        last = self._last
+        if last is None or last.done():
+            return True
+        await asyncio.wait([last])
+        if not last.cancelled() and last.exception() is None:
+            return True
+        self._discard()
+        return False
 
     async def write(self, decide: Decide) -> Decision:
         """Decide, append and answer. Only the leader decides; `NotLeader` otherwise."""
-        if not self._leadership.leads:
-            await self._leadership.require(self._leader_timeout_s)
-        await self._recovered()
-        if not self._leadership.leads:
-            await self._leadership.require(self._leader_timeout_s)
+        await self._may_decide()
         decision = decide(self.registry)
         if not decision.records:
             return await self._held(decision)
+        if any(len(key) + len(value or b"") > self._log.max_bytes for key, value in decision.records):
+            raise errors.schema_too_large()
         appended = self._append(decision.records)
         try:
             await asyncio.shield(appended)
         except KafkaError as error:
-            await self._discard()
+            self._discard()
             raise _unconfirmed(error) from error
         return decision
+
+    async def _may_decide(self) -> None:
+        """Return once this instance leads and its state is loaded, without a turn of the loop in between."""
+        while True:
+            if not self._leadership.leads:
+                await self._leadership.require(self._timeout_s)
+            if self._recovery is None:
+                return
+            await self._recovered()
 
     async def _held(self, decision: Decision) -> Decision:
         """Hold a reply that depends on writes in flight until they are acknowledged."""
@@ -150,39 +200,42 @@ class RegistryService:
                 self._pending.popleft()
                 self.registry.store.confirm(key, timestamp)
                 return
+            if key.startswith(_NOOP_KEY):
+                # Every instance of Confluent's writes one when it starts.
+                return
             logger.warning(
                 "Another instance wrote the record at offset %d; the state is loaded again.", offset
             )
-            self._start_recovery()
+            self._discard()
             return
         self.registry.store.replay(key, value, timestamp)
 
-    async def _discard(self) -> None:
-        """Load the state again after a failed write."""
+    def _discard(self) -> None:
+        """Load the state again, because it may contain decisions that are not in the topic."""
         self._leadership.fenced()
-        if self._pending:
-            self._start_recovery()
-        await self._recovered()
-
-    def _start_recovery(self) -> None:
-        if self._recovery is None:
+        if self._pending and self._recovery is None:
             self._recovery = asyncio.create_task(self._recover())
 
     async def _recover(self) -> None:
-        try:
+        """Load the topic, until Kafka allows it; no request sees the state meanwhile."""
+        while True:
             self._leadership.fenced()
             self._pending.clear()
             self.registry = Registry(self._settings)
-            await self._log.reload()
-        finally:
-            self._recovery = None
+            try:
+                await self._log.reload()
+                break
+            except KafkaError as error:
+                logger.warning("The schemas cannot be loaded: %s", error)
+                await asyncio.sleep(_RETRY_S)
+        self._recovery = None
 
     async def _recovered(self) -> None:
-        while self._recovery is not None:
-            try:
-                await asyncio.shield(self._recovery)
-            except KafkaError as error:
-                raise ApiError(500, STORE_FAILED, f"The schemas cannot be loaded: {error}") from error
+        if self._recovery is None:
+            return
+        done, _ = await asyncio.wait([self._recovery], timeout=self._timeout_s)
+        if not done:
+            raise ApiError(500, TIMED_OUT, _NOT_LOADED)
 
 
 def _unconfirmed(error: BaseException) -> ApiError:

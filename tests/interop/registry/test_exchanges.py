@@ -21,6 +21,8 @@ from moldau.http.asgi import Application, Message
 from moldau.registry.command import create_service
 from moldau.testing import Cluster
 
+pytestmark = pytest.mark.interop
+
 _FOLDER = Path(os.environ.get("MOLDAU_REGISTRY_EXCHANGES", "../shared/registry-exchanges"))
 _FILE = _FOLDER / "exchanges.jsonl.gz"
 #: Sequences that end differently, and why.
@@ -32,15 +34,17 @@ _DIFFERENT = {
 }
 
 
-def _sequences() -> Iterator[Any]:
+def _sequences() -> list[Any]:
     if not _FILE.exists():
-        return
+        return []
     with gzip.open(_FILE, "rt", encoding="utf-8") as lines:
-        for line in lines:
-            sequence = json.loads(line)
-            reason = _DIFFERENT.get(sequence["test"])
-            marks = [pytest.mark.xfail(reason=reason, strict=True)] if reason is not None else []
-            yield pytest.param(sequence, id=sequence["test"], marks=marks)
+        return [_parameter(json.loads(line)) for line in lines]
+
+
+def _parameter(sequence: dict[str, Any]) -> Any:
+    reason = _DIFFERENT.get(sequence["test"])
+    marks = [pytest.mark.xfail(reason=reason, strict=True)] if reason is not None else []
+    return pytest.param(sequence, id=sequence["test"], marks=marks)
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,8 @@ Replay = Callable[[bytes, bytes | None, int, int], None]
 
 
 class MemoryLog:
+    max_bytes = 1_000_000
+
     def __init__(self) -> None:
         self.records: list[Record] = []
         self.batches = 0

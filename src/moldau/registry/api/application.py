@@ -18,7 +18,7 @@ from moldau.registry.api.call import Call, Route
 from moldau.registry.api.metadata import ServerMetadata, metadata_routes
 from moldau.registry.authorization import Authorizer, Operation
 from moldau.registry.service import RegistryService
-from moldau.registry.state.registry import Decision
+from moldau.registry.state.registry import Decision, Registry
 
 _JSON: Final = b"application/vnd.schemaregistry.v1+json"
 _TYPES: Final = (_JSON, b"application/vnd.schemaregistry+json", b"application/json")
@@ -47,7 +47,7 @@ class RegistryApplication:
         self._authorizer = authorizer
         self._largest_body = largest_body
         self._router = Router(routes(metadata))
-        self._cache: dict[tuple[str, bytes, bytes, bytes], tuple[int, bytes]] = {}
+        self._cache: dict[tuple[str, bytes, bytes, bytes], tuple[int, bytes, bool]] = {}
         self._cached_at: int | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -79,32 +79,36 @@ class RegistryApplication:
                 self._cache.clear()
                 self._cached_at = generation
             cached = self._cache.get(key)
-            if cached is not None:
-                return cached
+            if cached is not None and (cached[2] or self._service.leads):
+                return cached[:2]
         if method == "OPTIONS":
             raise ApiError(200, 200, "", [(b"allow", self._router.allowed(path))])
         route, parameters, context = self._router.match("GET" if method == "HEAD" else method, path)
         call = Call(parameters, query, body, context)
         self._authorize(scope, route, call)
-        run = self._service.write if route.writes else self._service.read
-        decision = await run(lambda registry: route.decide(registry, call))
-        answer = (decision.status, _encoded(decision))
-        if cacheable and not decision.records and generation == self._service.generation:
-            self._remember(key, answer, body)
-        return answer
-
-    def _remember(self, key: tuple[str, bytes, bytes, bytes], answer: tuple[int, bytes], body: bytes) -> None:
-        if len(body) + len(answer[1]) <= _LARGEST_CACHED:
+        decision = await self._decide(route, call)
+        answer = _encoded(decision)
+        unchanged = not decision.records and generation == self._service.generation
+        if cacheable and unchanged and len(body) + len(answer) <= _LARGEST_CACHED:
             if len(self._cache) >= _MOST_CACHED:
                 self._cache.clear()
-            self._cache[key] = answer
+            self._cache[key] = (decision.status, answer, route.immutable)
+        return decision.status, answer
+
+    async def _decide(self, route: Route, call: Call) -> Decision:
+        def decide(registry: Registry) -> Decision:
+            return route.decide(registry, call)
+
+        if route.writes:
+            return await self._service.write(decide)
+        return await self._service.read(decide, immutable=route.immutable)
 
     def _authorize(self, scope: Scope, route: Route, call: Call) -> None:
         if self._authorizer is None or not route.operation:
             return
         operation = Operation(route.operation)
-        subject = call.setting_scope if "subject" in call.parameters else None
-        self._authorizer.authorize(scope[PRINCIPAL], operation, subject)
+        for subject in call.subjects(self._service.registry):
+            self._authorizer.authorize(scope[PRINCIPAL], operation, subject)
 
 
 def _encoded(decision: Decision) -> bytes:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qs
 
 from moldau.http.errors import ApiError
 from moldau.http.requests import parse_json
-from moldau.registry.state.names import ALL_CONTEXTS, context_prefix, in_context, normalize, relative_to
+from moldau.registry.state.names import (
+    ALL_CONTEXTS,
+    context_prefix,
+    in_context,
+    normalize,
+    parse_name,
+    relative_to,
+)
 from moldau.registry.state.registry import Decision, Registry
 
 _NOT_FOUND: Final = "HTTP 404 Not Found"
@@ -60,6 +66,22 @@ class Call:
         alias = registry.store.configs.get(name, {}).get("alias")
         return relative_to(name, alias) if alias else name
 
+    def subjects(self, registry: Registry) -> list[str | None]:
+        """Return all subjects that a request may concern, for authorization; [None] if it is about none.
+
+        Besides the one in the path: the subject that it is an alias of, and, as a bare name is searched in
+        all contexts, those of the same name.
+        """
+        if "subject" not in self.parameters:
+            return [None]
+        given, store = self._in_context(self.parameters["subject"]), registry.store
+        found: dict[str | None, None] = dict.fromkeys((normalize(given), self.subject(registry)))
+        name = parse_name(given)
+        if not name.prefix and given not in store.subjects:
+            others = (name._replace(context=context).qualified for context in store.contexts)
+            found.update((other, None) for other in others if other in store.subjects)
+        return list(found)
+
     @property
     def setting_scope(self) -> str | None:
         """The subject of a setting; None for the top level. Below a context, the context itself."""
@@ -98,7 +120,11 @@ ALL = ALL_CONTEXTS
 
 
 class Route(NamedTuple):
-    """An endpoint. `writes` if it may need records, and thus the leader."""
+    """An endpoint.
+
+    `writes` if it may need records, and thus the leader. `immutable` if what it finds does not change, so
+    that every instance answers from what it has; permanent deletes reach it a moment later.
+    """
 
     method: str
     path: str
@@ -106,9 +132,4 @@ class Route(NamedTuple):
     decide: Callable[[Registry, Call], Decision]
     writes: bool = False
     operation: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Response:
-    status: int
-    body: bytes
+    immutable: bool = False

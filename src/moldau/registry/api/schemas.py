@@ -70,10 +70,17 @@ _READ = "GLOBAL_READ"
 ROUTES = (
     Route("GET", "/schemas", "List schemas", _list, operation=_READ),
     Route("GET", "/schemas/types", "List schema types", _types),
-    Route("GET", "/schemas/ids/{id}", "Get a schema by id", _by_id, operation=_READ),
-    Route("GET", "/schemas/ids/{id}/schema", "Get the text of a schema by id", _text, operation=_READ),
+    Route("GET", "/schemas/ids/{id}", "Get a schema by id", _by_id, operation=_READ, immutable=True),
+    Route(
+        "GET",
+        "/schemas/ids/{id}/schema",
+        "Get the text of a schema by id",
+        _text,
+        operation=_READ,
+        immutable=True,
+    ),
     Route("GET", "/schemas/ids/{id}/subjects", "List the subjects of an id", _subjects, operation=_READ),
     Route("GET", "/schemas/ids/{id}/versions", "List the versions with an id", _versions, operation=_READ),
-    Route("GET", "/schemas/guids/{guid}", "Get a schema by GUID", _by_guid, operation=_READ),
+    Route("GET", "/schemas/guids/{guid}", "Get a schema by GUID", _by_guid, operation=_READ, immutable=True),
     Route("GET", "/schemas/guids/{guid}/ids", "List the ids of a GUID", _ids, operation=_READ),
 )

@@ -8,11 +8,15 @@ An instance leads only while its lease is valid: the coordinator answered a hear
 session timeout. A paused or disconnected leader thus stops deciding before another instance is named, also
 if that is one of Confluent's, which does not fence ours. Between instances of ours the log is fenced as well
 (`writer`), so that a leader that is paused between decision and write cannot write either.
+
+A leader whose address refuses connections has ended. The instance that notices it, because it forwards a
+write, removes it from the group (`replace`), so that writes need not wait for the session timeout.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from dataclasses import replace
 from typing import Final
@@ -28,6 +32,8 @@ logger = logging.getLogger(__name__)
 
 _PAUSE_S: Final = 0.2
 _LEAVE_TIMEOUT_S: Final = 1.0
+_ELECTION_TIMEOUT_S: Final = 5.0
+_REMOVE_AGAIN_S: Final = 60.0
 _DUPLICATE: Final = (
     "Several instances of the registry announce the URL {}. Give each a host.name and listeners of its own."
 )
@@ -51,6 +57,9 @@ class Election:
         self._log = log
         #: The leader that the group has named.
         self._leader: Identity | None = None
+        self._leader_member: str | None = None
+        #: The last leader that was removed, and when.
+        self._removed: tuple[str, float] = ("", float("-inf"))
         #: Whether the log is fenced for this instance.
         self._leads = False
         self._joined = False
@@ -90,11 +99,43 @@ class Election:
             remaining = deadline - asyncio.get_running_loop().time()
             if leader is not None or remaining <= 0:
                 raise NotLeader(leader)
-            self._changed.clear()
+            await self._change(min(remaining, _PAUSE_S))
+
+    async def replace(self, leader: Identity) -> Identity | None:
+        """Remove a leader that has ended from the group; return the next one, None if there is none in time.
+
+        A leader that is alive, but announces an address that is not its own, is removed only once a minute.
+        """
+        now = asyncio.get_running_loop().time()
+        url, removed_at = self._removed
+        member = self._leader_member
+        if self._leader == leader and member and (url != leader.url or now - removed_at > _REMOVE_AGAIN_S):
+            self._removed = (leader.url, now)
+            logger.warning("The leader %s refuses connections: it is removed from the group", leader.url)
             try:
-                await asyncio.wait_for(self._changed.wait(), min(remaining, _PAUSE_S))
-            except TimeoutError:
-                continue
+                await self._membership.remove(member)
+            except KafkaError as error:
+                logger.info("The leader was not removed: %s", error)
+            self._wake.set()
+        return await self._next_after(leader, now + _ELECTION_TIMEOUT_S)
+
+    async def _next_after(self, leader: Identity, deadline: float) -> Identity | None:
+        try:
+            await asyncio.wait_for(self.deposed(leader), deadline - asyncio.get_running_loop().time())
+        except TimeoutError:
+            return None
+        return self._leader
+
+    async def deposed(self, leader: Identity) -> None:
+        """Wait until another instance than `leader` leads."""
+        while self._leader == leader or not (self.leads or self.leader):
+            await self._change(_PAUSE_S)
+
+    async def _change(self, timeout_s: float) -> None:
+        """Wait until the leader may have changed."""
+        self._changed.clear()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._changed.wait(), timeout_s)
 
     def fenced(self) -> None:
         """A write was refused, or its result is unknown: stop leading, and lead again only after fencing."""
@@ -152,7 +193,7 @@ class Election:
         leader = assignment.leader
         if leader is None:
             logger.warning("No instance of the registry is eligible as leader: schemas cannot be written")
-        self._leader = leader
+        self._leader, self._leader_member = leader, assignment.member_id
         if not self._identity.is_same(leader):
             self._leads = False
             self._log.resign()
@@ -169,11 +210,9 @@ class Election:
     async def _stay(self) -> None:
         """Send heartbeats until the group must be joined again."""
         while True:
-            self._wake.clear()
-            try:
+            with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), self._settings.heartbeat_interval_ms / 1000)
-            except TimeoutError:
-                pass
+            self._wake.clear()
             if not await self._heartbeat():
                 return
             await self._lead_if_named()

@@ -1,21 +1,23 @@
 """Forwards writes to the leader: an ASGI application around that of the registry.
 
 The application raises `NotLeader` before it decides about a write. The request is then sent to the leader as
-it was received, with the header `X-Forward`, and the leader's response is passed on. A request with that
-header is not forwarded again: during an election two instances may consider each other the leader.
+it was received, with the header `X-Forward`, and the leader's response is passed on once this instance has
+replayed the write, so that its reads show it. A request with that header is not forwarded again: during an
+election two instances may consider each other the leader.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from moldau.http.asgi import Application, Message, Receive, Scope, Send, header, send_response
 from moldau.http.errors import ApiError
 from moldau.http.settings import integer
-from moldau.registry.log.election import NotLeader
+from moldau.registry.log.election import Election, NotLeader
 from moldau.registry.log.identity import Identity
 
 if TYPE_CHECKING:
@@ -29,6 +31,8 @@ _FORWARDED_FOR: Final = b"x-forwarded-for"
 _HEADERS: Final = frozenset(
     {b"content-type", b"accept", b"authorization", b"target-sr-cluster", b"x-request-id", _FORWARDED_FOR}
 )
+#: A response may be on its way while its sender is replaced.
+_GRACE_S: Final = 0.5
 _READ_ONLY: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _CONNECTION_HEADERS: Final = frozenset(
     {b"connection", b"keep-alive", b"transfer-encoding", b"content-length", b"content-encoding", b"date"}
@@ -53,10 +57,19 @@ class ForwardingSettings:
 
 
 class Forwarding:
+    """`catch_up` waits until this instance has replayed what the leader has acknowledged."""
+
     def __init__(
-        self, application: Application, settings: ForwardingSettings, tls: SSLContext | None = None
+        self,
+        application: Application,
+        election: Election,
+        catch_up: Callable[[], Awaitable[None]],
+        settings: ForwardingSettings,
+        tls: SSLContext | None = None,
     ) -> None:
         self._application = application
+        self._election = election
+        self._catch_up = catch_up
         self._settings = settings
         self._tls = tls
         self._client: Any = None
@@ -76,31 +89,65 @@ class Forwarding:
         try:
             await self._application(scope, recorded, send)
         except NotLeader as error:
-            if error.leader is None or header(scope, _FORWARD) is not None:
-                raise ApiError(500, UNKNOWN_LEADER, "Leader not known.") from None
             await self._forward(scope, b"".join(parts), error.leader, send)
 
     async def close(self) -> None:
         if self._client is not None:
             await self._client.aclose()
 
-    async def _forward(self, scope: Scope, body: bytes, leader: Identity, send: Send) -> None:
+    async def _forward(self, scope: Scope, body: bytes, leader: Identity | None, send: Send) -> None:
+        """Send the request to the leader; a leader that refuses connections is replaced first."""
+        forwarded = header(scope, _FORWARD) is not None
+        if leader is None or forwarded:
+            raise ApiError(500, UNKNOWN_LEADER, "Leader not known.")
+        try:
+            answer = await self._request(scope, body, leader)
+        except _Refused:
+            new_leader = await self._election.replace(leader)
+            if new_leader is None:
+                raise _failed(leader) from None
+            if self._election.leads:
+                await self._application(scope, _replayed(body), send)
+                return
+            try:
+                answer = await self._request(scope, body, new_leader)
+            except _Refused:
+                raise _failed(new_leader) from None
+        headers = [pair for pair in answer.headers.raw if pair[0].lower() not in _CONNECTION_HEADERS]
+        await self._catch_up()
+        await send_response(send, answer.status_code, answer.content, None, headers)
+
+    async def _request(self, scope: Scope, body: bytes, leader: Identity) -> Any:
         import httpx2
 
         query = scope["query_string"].decode("latin-1")
         path = scope["raw_path"].decode("latin-1")
         url = f"{leader.url}{path}?{query}" if query else f"{leader.url}{path}"
+        headers = self._headers(scope)
+        sending = asyncio.ensure_future(
+            self._opened().request(scope["method"], url, content=body, headers=headers)
+        )
         try:
-            answer = await self._opened().request(
-                scope["method"], url, content=body, headers=self._headers(scope)
-            )
+            return await self._unless_deposed(sending, leader)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             logger.warning("A request could not be forwarded to the leader %s: %r", leader.url, error)
-            raise ApiError(
-                500, FORWARDING_FAILED, f"Error while forwarding the request to the leader {leader.url}"
-            ) from error
-        headers = [pair for pair in answer.headers.raw if pair[0].lower() not in _CONNECTION_HEADERS]
-        await send_response(send, answer.status_code, answer.content, None, headers)
+            if isinstance(error, httpx2.ConnectError) and _is_refusal(error):
+                raise _Refused from error
+            raise _failed(leader) from error
+
+    async def _unless_deposed(self, sending: asyncio.Future[Any], leader: Identity) -> Any:
+        """Return the leader's response; a paused leader sends none, so do not wait once another one leads."""
+        deposed = asyncio.ensure_future(self._election.deposed(leader))
+        try:
+            await asyncio.wait((sending, deposed), return_when=asyncio.FIRST_COMPLETED)
+            if not sending.done():
+                await asyncio.wait((sending,), timeout=_GRACE_S)
+            if not sending.done():
+                raise _failed(leader)
+            return sending.result()
+        finally:
+            sending.cancel()
+            deposed.cancel()
 
     def _headers(self, scope: Scope) -> list[tuple[bytes, bytes]]:
         headers = [pair for pair in scope["headers"] if pair[0] in self._settings.headers]
@@ -120,3 +167,24 @@ class Forwarding:
                 ),
             )
         return self._client
+
+
+class _Refused(Exception):
+    """No process listens at the address of the leader; the request was not sent."""
+
+
+def _is_refusal(error: BaseException | None) -> bool:
+    while error is not None and not isinstance(error, ConnectionRefusedError):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+def _failed(leader: Identity) -> ApiError:
+    return ApiError(500, FORWARDING_FAILED, f"Error while forwarding the request to the leader {leader.url}")
+
+
+def _replayed(body: bytes) -> Receive:
+    async def receive() -> Message:
+        return {"type": "http.request", "body": body}
+
+    return receive

@@ -97,16 +97,19 @@ class Membership:
 
     async def leave(self) -> None:
         """Leave the group, so that another instance leads at once."""
-        if not self._member_id:
-            return
+        if self._member_id:
+            member_id, self._member_id = self._member_id, ""
+            await self.remove(member_id, "shutdown")
+
+    async def remove(self, member_id: str, reason: str = "it refuses connections") -> None:
+        """Remove a member from the group; one that has left already is no error."""
         connection = await self._cluster.node_connection(await self._find())
         version = connection.version_for(APIS[LeaveGroupRequest.API_KEY])
         request = LeaveGroupRequest(group_id=self._settings.group)
         if version is not None and version >= _LEAVE_IN_LIST_SINCE:
-            request.members = [MemberIdentity(member_id=self._member_id, reason="shutdown")]
+            request.members = [MemberIdentity(member_id=member_id, reason=reason)]
         else:
-            request.member_id = self._member_id
-        self._member_id = ""
+            request.member_id = member_id
         await ask(self._cluster, connection, request)
 
     def close(self) -> None:

@@ -34,6 +34,7 @@ from moldau.protocol.records import iter_batches, iter_records
 from moldau.registry.log.settings import LogSettings
 from moldau.registry.log.topic import UnusableTopic, prepare_topic
 from moldau.registry.log.writer import FencedWriter, KeyValue, Written
+from moldau.registry.state.records import DamagedRecord
 
 logger = logging.getLogger(__name__)
 
@@ -44,12 +45,17 @@ NOOP: Final = (b'{"keytype":"NOOP","magic":0}', None)
 
 _NO_END: Final = 1 << 62
 _FOR_EVER_MS: Final = 1 << 53
+#: The header of a batch, and of one record.
+_BATCH_OVERHEAD: Final = 100
 
 
 class SchemaLog:
     def __init__(self, settings: LogSettings, clock: Clock) -> None:
         self._settings = settings
         self._cluster = Cluster(settings.client)
+        #: Apart from the connections that fetch: a broker answers the requests of a connection in their
+        #: order, and a fetch waits for new records.
+        self._questions = Cluster(settings.client)
         self._writer = FencedWriter(settings, clock, self._written)
         self._replay: Replay = _ignore
         #: The offset after the last record that was replayed.
@@ -57,16 +63,19 @@ class SchemaLog:
         self._following: asyncio.Task[None] | None = None
         self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []
         self._numbers = itertools.count()
+        #: The largest size of the key and value of a record.
+        self.max_bytes = 0
 
     async def start(self, replay: Replay) -> None:
         """Check or create the topic, read it to its end, then follow it; `UnusableTopic` if it is damaged."""
         self._replay = replay
-        await prepare_topic(self._cluster, self._settings)
+        largest = await prepare_topic(self._questions, self._settings)
+        self.max_bytes = largest - _BATCH_OVERHEAD
         await self._read_from_start()
 
     @property
     def cluster_id(self) -> str | None:
-        return self._cluster.cluster_id
+        return self._questions.cluster_id
 
     async def failed(self) -> str:
         """Wait until the topic cannot be followed any more, and return the reason."""
@@ -119,6 +128,7 @@ class SchemaLog:
         await self._stop_following()
         await self._writer.close()
         self._cluster.close()
+        self._questions.close()
 
     async def _read_from_start(self) -> None:
         start, end = await self._offset(OffsetSpec.EARLIEST), await self._offset(OffsetSpec.LATEST)
@@ -133,7 +143,7 @@ class SchemaLog:
 
     async def _offset(self, spec: OffsetSpec) -> int:
         partition = self._settings.partition
-        return checked(await list_offsets(self._cluster, {partition: spec}))[partition].offset
+        return checked(await list_offsets(self._questions, {partition: spec}))[partition].offset
 
     async def _follow(self, start: int) -> None:
         """Replay the records from `start` on, for ever."""
@@ -148,7 +158,7 @@ class SchemaLog:
             raise self._damaged(str(error)) from error
 
     def _replay_batches(self, fetched: FetchedBatches) -> None:
-        replay, position = self._replay, self._position
+        position = self._position
         for at, header in visible_batches(fetched):
             if header.next_offset <= position:
                 continue
@@ -156,17 +166,23 @@ class SchemaLog:
             for record in iter_records(batch, header):
                 if record.offset < position:
                     continue
-                if record.key is None:
-                    raise self._damaged(f"the record at offset {record.offset} has no key")
-                replay(record.key, record.value, record.offset, record.timestamp)
+                self._replay_record(record.key or b"", record.value, record.offset, record.timestamp)
             position = header.next_offset
         self._advance(max(position, _end_of(fetched)))
+
+    def _replay_record(self, key: bytes, value: bytes | None, offset: int, timestamp: int) -> None:
+        try:
+            self._replay(key, value, offset, timestamp)
+        except DamagedRecord as error:
+            if not self._settings.skip_damaged:
+                raise self._damaged(f"the record at offset {offset} cannot be read: {error}") from None
+            logger.error("The record at offset %d is skipped: %s", offset, error)
 
     def _written(self, written: Written) -> None:
         if written.base_offset != self._position:
             return
         for offset, (key, value) in enumerate(written.records, written.base_offset):
-            self._replay(key, value, offset, written.timestamp)
+            self._replay_record(key, value, offset, written.timestamp)
         self._advance(written.base_offset + len(written.records))
 
     def _advance(self, position: int) -> None:
@@ -178,8 +194,9 @@ class SchemaLog:
 
     def _damaged(self, reason: str) -> UnusableTopic:
         return UnusableTopic(
-            f"The topic {self._settings.topic} is damaged: {reason}. Restore it from a backup or from an "
-            "intact replica; the registry must not continue without these records."
+            f"The topic {self._settings.topic} is damaged: {reason}. Restore the topic from a backup or an "
+            "intact replica, or choose another one with kafkastore.topic. To continue without records that "
+            "cannot be read, set kafkastore.skip.damaged.records=true."
         )
 
     async def _stop_following(self) -> None:

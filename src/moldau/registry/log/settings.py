@@ -6,6 +6,7 @@
 | `kafkastore.topic` | `_schemas` | topic with all schemas and settings |
 | `kafkastore.topic.replication.factor` | 3 | replicas of a new topic, at most the number of brokers |
 | `kafkastore.topic.skip.validation` | false | use the topic as it is |
+| `kafkastore.skip.damaged.records` | false | log and skip records that cannot be read, instead of stopping |
 | `kafkastore.timeout.ms` | 5000 | time for a write to be acknowledged |
 | `kafkastore.init.timeout.ms` | 60000 | time for Kafka to be reached and the topic to be read at the start |
 | `kafkastore.security.protocol`, `.ssl.*`, `.sasl.*` | | security of the connections, as for clients |
@@ -14,7 +15,7 @@
 | `leader.election.sticky` | true | whether a leader keeps leading when instances join |
 | `leader.connect.timeout.ms`, `leader.read.timeout.ms` | 60000 | timeouts of requests to the leader |
 | `kafkagroup.session.timeout.ms` | 10000 | an instance without heartbeats leaves the group after this time |
-| `kafkagroup.heartbeat.interval.ms` | 3000 | interval of heartbeats |
+| `kafkagroup.heartbeat.interval.ms` | 1000 | interval of heartbeats |
 | `kafkagroup.rebalance.timeout.ms` | 300000 | time for the instances to join again |
 | `host.name`, `host.port` | of the first listener | address that other instances forward to |
 | `inter.instance.protocol` | http | scheme of that address; its listener is the first with this scheme |
@@ -41,6 +42,7 @@ class LogSettings:
     topic: str = "_schemas"
     replication_factor: int = 3
     skip_validation: bool = False
+    skip_damaged: bool = False
     timeout_ms: int = 5000
     init_timeout_ms: int = 60_000
     group: str = "schema-registry"
@@ -56,6 +58,7 @@ class LogSettings:
             topic=properties.get("kafkastore.topic", "").strip() or "_schemas",
             replication_factor=integer(properties, "kafkastore.topic.replication.factor", 3),
             skip_validation=boolean(properties, "kafkastore.topic.skip.validation", False),
+            skip_damaged=boolean(properties, "kafkastore.skip.damaged.records", False),
             timeout_ms=integer(properties, "kafkastore.timeout.ms", 5000),
             init_timeout_ms=init_timeout_ms,
             group=properties.get("schema.registry.group.id", "").strip() or "schema-registry",
@@ -71,7 +74,7 @@ class ElectionSettings:
     group: str = "schema-registry"
     sticky: bool = True
     session_timeout_ms: int = 10_000
-    heartbeat_interval_ms: int = 3000
+    heartbeat_interval_ms: int = 1000
     rebalance_timeout_ms: int = 300_000
 
     @classmethod
@@ -82,7 +85,7 @@ class ElectionSettings:
             sticky=boolean(properties, "leader.election.sticky", True),
             session_timeout_ms=session_ms,
             heartbeat_interval_ms=integer(
-                properties, "kafkagroup.heartbeat.interval.ms", min(3000, session_ms // 3)
+                properties, "kafkagroup.heartbeat.interval.ms", min(1000, session_ms // 3)
             ),
             rebalance_timeout_ms=integer(properties, "kafkagroup.rebalance.timeout.ms", 300_000),
         )

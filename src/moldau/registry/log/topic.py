@@ -14,6 +14,8 @@ from moldau.registry.log.settings import LogSettings
 logger = logging.getLogger(__name__)
 
 _POLICY = "cleanup.policy"
+_LARGEST = "max.message.bytes"
+_DEFAULT_LARGEST = 1_048_588
 
 
 class UnusableTopic(KafkaError):
@@ -23,8 +25,11 @@ class UnusableTopic(KafkaError):
         super().__init__(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
 
 
-async def prepare_topic(cluster: Cluster, settings: LogSettings) -> None:
-    """Create the topic, or check the one that exists; `UnusableTopic` if it must not be used."""
+async def prepare_topic(cluster: Cluster, settings: LogSettings) -> int:
+    """Create the topic, or check the one that exists; return the largest size of a batch in it.
+
+    `UnusableTopic` if the topic must not be used.
+    """
     await cluster.retry(lambda: cluster.metadata([]))
     found = (await describe_topics(cluster, [settings.topic]))[settings.topic]
     if isinstance(found, KafkaError):
@@ -32,7 +37,11 @@ async def prepare_topic(cluster: Cluster, settings: LogSettings) -> None:
             raise found
         await _create(cluster, settings)
     elif not settings.skip_validation:
-        await _check(cluster, found)
+        _check_partitions(found)
+    configs = await _configs(cluster, settings.topic)
+    if not settings.skip_validation and _POLICY in configs:
+        _check_policy(settings.topic, configs[_POLICY])
+    return int(configs.get(_LARGEST) or _DEFAULT_LARGEST)
 
 
 async def _create(cluster: Cluster, settings: LogSettings) -> None:
@@ -45,21 +54,27 @@ async def _create(cluster: Cluster, settings: LogSettings) -> None:
         raise KafkaError(result.code, f"The topic {settings.topic} cannot be created: {result}")
 
 
-async def _check(cluster: Cluster, topic: TopicDescription) -> None:
-    name = topic.name
+async def _configs(cluster: Cluster, name: str) -> dict[str, str]:
+    """Return the configs of the topic; none if they must not be read."""
+    resource = ConfigResource(ResourceType.TOPIC, name)
+    found = (await describe_configs(cluster, [resource]))[resource]
+    if isinstance(found, KafkaError):
+        logger.warning("The cleanup policy of the topic %s could not be checked: %s", name, found)
+        return {}
+    return {entry.name: entry.value or "" for entry in found}
+
+
+def _check_partitions(topic: TopicDescription) -> None:
     if len(topic.partitions) != 1:
         raise UnusableTopic(
-            f"The topic {name} has {len(topic.partitions)} partitions, but the registry needs exactly 1, "
-            "because the order of its records decides. Choose another topic with kafkastore.topic, or copy "
-            f"the records into a new topic: kafka-topics --create --topic NAME --partitions 1 "
+            f"The topic {topic.name} has {len(topic.partitions)} partitions, but the registry needs exactly "
+            "1, because the order of its records decides. Choose another topic with kafkastore.topic, or "
+            "copy the records into a new topic: kafka-topics --create --topic NAME --partitions 1 "
             f"--config {_POLICY}=compact."
         )
-    resource = ConfigResource(ResourceType.TOPIC, name)
-    configs = (await describe_configs(cluster, [resource]))[resource]
-    if isinstance(configs, KafkaError):
-        logger.warning("The cleanup policy of the topic %s could not be checked: %s", name, configs)
-        return
-    policy = next((entry.value or "" for entry in configs if entry.name == _POLICY), "")
+
+
+def _check_policy(name: str, policy: str) -> None:
     if policy != "compact":
         raise UnusableTopic(
             f"The topic {name} has {_POLICY}={policy}, so that Kafka deletes old schemas. Set it to compact: "

@@ -22,7 +22,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from moldau.base.clock import Clock
@@ -92,6 +92,26 @@ class _Waiting(NamedTuple):
     result: asyncio.Future[int]
 
 
+def _size(records: Sequence[KeyValue]) -> int:
+    return sum(len(key) + len(value or b"") + 32 for key, value in records)
+
+
+def _parts(records: Sequence[KeyValue]) -> Iterator[Sequence[KeyValue]]:
+    """Divide records into batches; nearly always it is one."""
+    if _size(records) <= _MOST_BYTES:
+        yield records
+        return
+    part: list[KeyValue] = []
+    size = 0
+    for record in records:
+        size += _size([record])
+        if part and size > _MOST_BYTES:
+            yield part
+            part, size = [], _size([record])
+        part.append(record)
+    yield part
+
+
 class FencedWriter:
     def __init__(self, settings: LogSettings, clock: Clock, on_written: Callable[[Written], None]) -> None:
         self._settings = settings
@@ -129,16 +149,20 @@ class FencedWriter:
         self._failure = self._failure or reason
 
     async def append(self, records: Sequence[KeyValue]) -> int:
-        """Write records as one batch and return the offset of the last one; `KafkaError` if unconfirmed."""
+        """Write records and return the offset of the last one; `KafkaError` if unconfirmed.
+
+        Records that fit into a batch are one, so that all of them are stored or none is.
+        """
         if self._failure is not None:
             raise self._failure
         if len(self._waiting) >= _MOST_WAITING:
             raise KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "Too many writes are waiting; retry later.")
-        size = sum(len(key) + len(value or b"") + 32 for key, value in records)
-        result: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Waiting(records, size, result))
+        for part in _parts(records):
+            result: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+            self._waiting.append(_Waiting(part, _size(part), result))
         if self._writing is None:
             self._writing = asyncio.create_task(self._write_waiting())
+        # Parts are written in their order and fail together, so the last one stands for all.
         return await asyncio.shield(result)
 
     async def close(self) -> None:

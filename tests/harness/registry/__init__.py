@@ -1,0 +1,1 @@
+"""Instances of `moldau registry` as processes, and requests to them."""

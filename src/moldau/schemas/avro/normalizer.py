@@ -119,7 +119,9 @@ def _default(value: Any, node: Type) -> Any:
     if isinstance(value, int | float):
         return _number(value, node)
     if isinstance(value, str):
-        return value if node.kind in ("string", "enum", "bytes", "fixed") else MISSING
+        if node.kind in ("bytes", "fixed"):
+            return value.encode("latin-1", "replace").decode("latin-1")
+        return value if node.kind in ("string", "enum") else MISSING
     if isinstance(value, list):
         return [_item(item, node) for item in value]
     return {key: _member(key, item, node) for key, item in value.items()}

@@ -11,7 +11,8 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from moldau.schemas.json import hashorder, text
+from moldau.schemas import hashorder
+from moldau.schemas.json import text
 from moldau.schemas.json.documents import DRAFT_4, DRAFT_7, Draft, Location, SchemaError
 from moldau.schemas.json.loading import Loading, LoadObject, of_type, pattern, require, strings
 from moldau.schemas.json.model import (

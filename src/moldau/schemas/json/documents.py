@@ -160,10 +160,11 @@ class Documents:
                 pending.extend((value, location.base) for key, value in json.items() if key not in _DATA)
 
     def _pointer(self, document: Location, fragment: str) -> Location | None:
-        if not fragment.startswith("/"):
+        if self._draft.modern and not fragment.startswith("/"):
             return None
         location = document
-        for segment in fragment[1:].split("/"):
+        # Up to draft 7, text before the first slash is ignored: `#unknown` is the whole document.
+        for segment in fragment.split("/")[1:]:
             key = unquote(segment).replace("~1", "/").replace("~0", "~")
             json = location.json
             if isinstance(json, dict) and key in json:

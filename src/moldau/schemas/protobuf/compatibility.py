@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
+from moldau.schemas import hashorder
 from moldau.schemas.protobuf.elements import (
     SCALARS,
     Enum,
@@ -199,7 +200,7 @@ class _Comparison:
         """Compare the types declared at one place."""
         old = {message.name: (position, message) for position, message in enumerate(messages(previous))}
         new = {message.name: (position, message) for position, message in enumerate(messages(current))}
-        for name in dict.fromkeys((*old, *new)):
+        for name in hashorder.in_set(old, new):
             if name not in new:
                 if map_entry_types(old[name][1]) is None:
                     self.add(Kind.MESSAGE_REMOVED, name)
@@ -215,7 +216,7 @@ class _Comparison:
     def _enums(self, previous: tuple[Type, ...], current: tuple[Type, ...]) -> None:
         old = {element.name: element for element in previous if isinstance(element, Enum)}
         new = {element.name: element for element in current if isinstance(element, Enum)}
-        for name in dict.fromkeys((*old, *new)):
+        for name in hashorder.in_set(old, new):
             if name not in new:
                 self.add(Kind.ENUM_REMOVED, name)
             elif name not in old:
@@ -226,7 +227,7 @@ class _Comparison:
     def _constants(self, previous: Enum, current: Enum) -> None:
         old = {constant.number: constant.name for constant in previous.constants}
         new = {constant.number: constant.name for constant in current.constants}
-        for number in sorted(old.keys() | new.keys()):
+        for number in hashorder.in_set(old, new):
             if number not in new:
                 self.add(Kind.ENUM_CONST_REMOVED, previous.name, str(number))
             elif number not in old:

@@ -12,6 +12,7 @@ from typing import Any
 from moldau.schemas.protobuf import builtin
 from moldau.schemas.protobuf.elements import SCALARS, Field, Message, ProtoFile, map_types
 from moldau.schemas.protobuf.index import Scope, TypeIndex
+from moldau.schemas.protobuf.pool_rules import adapt
 from moldau.schemas.protobuf.to_descriptor import descriptor_of, map_entry_name
 from moldau.schemas.schema import InvalidSchema
 
@@ -36,7 +37,7 @@ def link(file: ProtoFile, references: Mapping[str, ProtoFile]) -> Any:
     pool = DescriptorPool()
     for path in order:
         _add(pool, _serialized(path, references), path)
-    _add(pool, descriptor(file, references).SerializeToString(), FILE_NAME)
+    _add(pool, adapt(descriptor(file, references)).SerializeToString(), FILE_NAME)
     return pool
 
 
@@ -57,7 +58,8 @@ def _serialized(path: str, references: Mapping[str, ProtoFile]) -> bytes:
         return builtin.serialized(path)
     file = _file(path, references)
     known = builtin.PATHS | references.keys()
-    result: bytes = descriptor_of(file, path, TypeIndex(file, references), known).SerializeToString()
+    built = descriptor_of(file, path, TypeIndex(file, references), known)
+    result: bytes = adapt(built).SerializeToString()
     return result
 
 

@@ -103,8 +103,9 @@ class ProtobufSchema:
             case "ignore_extensions":
                 return print_file(self._file, ignore_extensions=True)
             case "serialized":
-                from moldau.schemas.protobuf.linker import descriptor
+                from moldau.schemas.protobuf.linker import descriptor, link
 
+                link(self._file, self._references)
                 serialized = descriptor(self._file, self._references).SerializeToString(deterministic=True)
                 return b64encode(serialized).decode()
         return self.canonical

@@ -30,7 +30,7 @@ from moldau.schemas.protobuf.elements import (
     map_types,
 )
 from moldau.schemas.protobuf.index import Scope, TypeIndex
-from moldau.schemas.protobuf.options import merged
+from moldau.schemas.protobuf.options import as_map, merged
 from moldau.schemas.schema import InvalidSchema
 
 
@@ -144,7 +144,7 @@ class _Builder:
         if label is not None:
             target.label = self._labels[f"LABEL_{label.upper()}"].number
         if entry:
-            target.type = self._kinds["TYPE_MESSAGE"].number
+            # Without a type, as in Confluent's registry; the name of the entry tells it.
             target.type_name = entry
         else:
             self._set_type(target, field.type, scope)
@@ -227,13 +227,14 @@ def _int32(number: int) -> int:
 
 
 def _set_options(declaration: Any, options: tuple[Option, ...]) -> None:
-    for name, option in merged(options).items():
-        extension = meta_extension(name) if option.is_custom else None
-        if extension is not None:
-            if extension.containing_type.full_name == declaration.options.DESCRIPTOR.full_name:
-                _set_message(declaration.options.Extensions[extension], option.value)
-        elif not option.is_custom:
-            _set_standard_option(declaration.options, name, option.value)
+    for name, option in merged(option for option in options if option.is_custom).items():
+        extension = meta_extension(name)
+        extendee = declaration.options.DESCRIPTOR.full_name
+        if extension is not None and extension.containing_type.full_name == extendee:
+            _set_message(declaration.options.Extensions[extension], option.value)
+    for option in options:
+        if not option.is_custom:
+            _set_standard_option(declaration.options, option.name, as_map(option).value)
 
 
 def _set_standard_option(options: Any, name: str, value: OptionValue) -> None:
@@ -274,7 +275,7 @@ def _scalar(field: Any, value: OptionValue) -> Any:
     text = value.text if isinstance(value, Literal) else value if isinstance(value, str) else None
     try:
         if text is not None and field.enum_type is not None:
-            return field.enum_type.values_by_name[text].number
+            return _constant(field.enum_type, text)
         if text is not None and field.cpp_type == field.CPPTYPE_BOOL:
             return text == "true"
         if text is not None and field.cpp_type == field.CPPTYPE_STRING:
@@ -284,3 +285,12 @@ def _scalar(field: Any, value: OptionValue) -> Any:
     except (KeyError, ValueError):
         pass
     raise InvalidSchema(f"Invalid protobuf schema definition: invalid value of option {field.name}")
+
+
+def _constant(enum: Any, text: str) -> int:
+    if enum.full_name == "google.protobuf.Edition" and text not in enum.values_by_name:
+        # Older files have strings instead of constants; an edition of the future is unknown.
+        edition = enum.values_by_name.get(f"EDITION_{text}")
+        return edition.number if edition is not None else 0
+    number: int = enum.values_by_name[text].number
+    return number

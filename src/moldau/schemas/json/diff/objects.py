@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from moldau.schemas.json import hashorder
+from moldau.schemas import hashorder
 from moldau.schemas.json.diff import contents
 from moldau.schemas.json.diff.findings import Findings
 from moldau.schemas.json.diff.scalars import compare_limit

@@ -1,15 +1,22 @@
-"""The iteration order of Java's hash sets and maps of strings.
+"""The iteration order of Java's hash sets and maps of strings and integers.
 
-Confluent's registry reports the findings about properties in this order, and a verbose answer lists them so.
+Confluent's registry reports the findings about properties, messages and enums in this order, and a verbose
+answer lists them so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import TypeVar
+
+#: A member of a set or a key of a map.
+K = TypeVar("K", str, int)
 
 
-def java_hash(value: str) -> int:
-    """Return `String.hashCode` as an unsigned 32-bit number."""
+def java_hash(value: str | int) -> int:
+    """Return `String.hashCode` or `Integer.hashCode` as an unsigned 32-bit number."""
+    if isinstance(value, int):
+        return value & 0xFFFFFFFF
     if value.isascii():
         units: Collection[int] = value.encode()
     else:
@@ -21,20 +28,20 @@ def java_hash(value: str) -> int:
     return result
 
 
-def in_set(first: Collection[str], second: Collection[str] = ()) -> list[str]:
+def in_set(first: Collection[K], second: Collection[K] = ()) -> list[K]:
     """Return the order of `new HashSet<>(first)` with `second` added."""
     members = dict.fromkeys((*in_map(first), *second))
     buckets = max(_table(max(int(len(first) / 0.75) + 1, 16)), _table_for(len(members)))
     return _ordered(members, buckets)
 
 
-def in_map(keys: Collection[str]) -> list[str]:
+def in_map(keys: Collection[K]) -> list[K]:
     """Return the order of the keys of a copied `HashMap`."""
     return _ordered(keys, _table(int(len(keys) / 0.75 + 1)))
 
 
-def _ordered(members: Collection[str], buckets: int) -> list[str]:
-    def bucket(member: str) -> int:
+def _ordered(members: Collection[K], buckets: int) -> list[K]:
+    def bucket(member: K) -> int:
         code = java_hash(member)
         return (code ^ code >> 16) & (buckets - 1)
 

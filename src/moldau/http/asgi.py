@@ -58,4 +58,8 @@ async def send_json(
 
 
 def encode_json(value: object) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:
+        # Half of a surrogate pair has no form in UTF-8, only an escape in JSON.
+        return json.dumps(value, separators=(",", ":")).encode("ascii")

@@ -30,6 +30,13 @@ def json_response(value: Any, status: int = 200, headers: tuple[Header, ...] = (
 NO_CONTENT = Response(204, b"", None)
 
 
+def check_json(scope: Scope) -> None:
+    """Raise `ApiError` 415 if the body is announced as anything but JSON."""
+    kind = header(scope, b"content-type")
+    if kind is not None and kind.partition(b";")[0].strip().lower() != JSON:
+        raise ApiError(415, 415, "HTTP 415 Unsupported Media Type")
+
+
 class Request:
     """A request with the variables of its path and the clients of its user."""
 

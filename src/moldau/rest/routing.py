@@ -33,6 +33,9 @@ class Route:
     #: The schema of the request's body in the OpenAPI description.
     body: str = ""
     description: str = ""
+    #: The schema of the body of a successful response, and its status.
+    response: str = ""
+    status: int = 200
     #: Media types of requests and of responses; empty: any.
     consumes: tuple[str, ...] = ()
     produces: tuple[str, ...] = ("application/json",)

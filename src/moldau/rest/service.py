@@ -13,9 +13,10 @@ from moldau.http.asgi import CREDENTIALS, JSON, Application, Receive, Scope, Sen
 from moldau.http.errors import ApiError, send_error
 from moldau.rest.engine.clients import ClientPool
 from moldau.rest.engine.instances import Instances
+from moldau.rest.engine.streams import Streams
 from moldau.rest.errors import of_kafka
 from moldau.rest.formats.schemas import SchemaFormats
-from moldau.rest.request import Request, Response
+from moldau.rest.request import Request, Response, check_json
 from moldau.rest.routes import ROUTES
 from moldau.rest.routing import Router
 from moldau.rest.settings import RestSettings
@@ -42,6 +43,7 @@ class RestProxy:
         self._pool = ThreadPoolExecutor(self.settings.consumer_threads, "moldau-rest-consumer")
         self.clients = ClientPool(self.settings)
         self.instances = Instances(self.settings, self._pool)
+        self.streams = Streams(self.instances)
         self.schemas = SchemaFormats(self.settings.registry)
         self._expiring = asyncio.ensure_future(self._expire())
         if not self.settings.propagate:
@@ -54,6 +56,7 @@ class RestProxy:
 
     async def close(self) -> None:
         self._expiring.cancel()
+        await self.streams.close()
         await self.instances.close()
         await self.clients.close()
         await self.schemas.close()
@@ -74,6 +77,8 @@ class RestProxy:
         is_v3 = path.startswith("/v3")
         try:
             route, params = self._router.find(scope["method"], path)
+            if is_v3 and route.consumes:
+                check_json(scope)
             clients = await self.clients.of(scope.get(CREDENTIALS))
             clients.users += 1
             try:

@@ -12,10 +12,11 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from moldau.base.errors import ErrorCode, KafkaError
 from moldau.client.admin.client import AsyncAdminClient
 from moldau.http.authentication.credentials import BASIC, Credentials
 from moldau.http.errors import ApiError
-from moldau.rest.errors import KAFKA_AUTHENTICATION, topic_not_found
+from moldau.rest.errors import KAFKA_AUTHENTICATION
 from moldau.rest.settings import RestSettings
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 #: How long a topic is known to exist before the broker is asked again, and how many are remembered.
 _KNOWN_TOPIC_S: Final = 60.0
 _MOST_KNOWN_TOPICS: Final = 10_000
+_CREATION_S: Final = 3.0
 _CHALLENGE: Final = ((b"www-authenticate", b'Basic realm="kafka"'),)
 
 
@@ -47,14 +49,28 @@ class Clients:
         return self._cluster_id
 
     async def send(self, topic: str, records: list[OutgoingRecord]) -> list[Delivery]:
-        """Produce records; `ApiError` 404 if the topic does not exist and is not created automatically."""
+        """Produce records; `KafkaError` if the topic does not exist and is not created automatically."""
+        return await (await self.begin(topic, records))
+
+    async def begin(self, topic: str, records: list[OutgoingRecord]) -> asyncio.Future[list[Delivery]]:
+        """Send records, and return what becomes of them later."""
         if self._known_topics.get(topic, 0.0) < asyncio.get_running_loop().time():
             await self._check_topic(topic)
-        return await self._current_producer().send(topic, records)
+        return await self._current_producer().begin(topic, records)
 
     async def _check_topic(self, topic: str) -> None:
-        if not await self.admin.ensure_topic(topic):
-            raise topic_not_found()
+        found = (await self.admin.describe_topics([topic]))[topic]
+        if isinstance(found, KafkaError):
+            if found.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise found
+            # A broker that does not create topics gives the same answer as one that is creating it.
+            try:
+                async with asyncio.timeout(_CREATION_S):
+                    exists = await self.admin.ensure_topic(topic)
+            except TimeoutError:
+                exists = False
+            if not exists:
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if len(self._known_topics) >= _MOST_KNOWN_TOPICS:
             self._known_topics.clear()
         self._known_topics[topic] = asyncio.get_running_loop().time() + _KNOWN_TOPIC_S

@@ -28,6 +28,8 @@ logger = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 R = TypeVar("R")
+#: Topic, partition and offset of an end.
+OnEnd = Callable[[str, int, int], None]
 
 _SHORTEST_WAIT_S: Final = 0.001
 _LONGEST_WAIT_S: Final = 0.025
@@ -59,10 +61,16 @@ _FAILURES: Final = frozenset(
 class PolledConsumer:
     """Owned by the event loop. `KafkaError` INVALID_CONFIG if a property is invalid."""
 
-    def __init__(self, properties: Mapping[str, Any], pool: ThreadPoolExecutor) -> None:
+    def __init__(
+        self, properties: Mapping[str, Any], pool: ThreadPoolExecutor, on_end: OnEnd | None = None
+    ) -> None:
+        """`on_end` is called when the end of a partition is reached; `enable.partition.eof` must be set."""
+        self._on_end = on_end
         self._refusal: KafkaError | None = None
         settings = {**_DEFAULTS, **translate(properties), "error_cb": self._on_error}
         self._consumer: Consumer = create(Consumer, settings, _warn)
+        #: A consumer without a subscription does not need its group.
+        self._ignored: frozenset[ErrorCode] = frozenset()
         self._pool = pool
         self._lock = asyncio.Lock()
         self.closed = False
@@ -77,16 +85,18 @@ class PolledConsumer:
             raise client_error(error.args[0]) from None
         if self._refusal is not None and not arrived:
             raise self._refusal
-        return [message for message in arrived if _is_record(message)]
+        return [message for message in arrived if self._is_record(message)]
 
-    async def wait(self, deadline: float, most: int = _MOST_RECORDS) -> list[Message]:
-        """Return records as soon as there are any; none at `deadline`, a time of the loop."""
+    async def wait(
+        self, deadline: float, most: int = _MOST_RECORDS, stopped: Callable[[], bool] | None = None
+    ) -> list[Message]:
+        """Return records as soon as there are any; none at `deadline` (time of the loop) or if `stopped`."""
         loop = asyncio.get_running_loop()
         pause = _SHORTEST_WAIT_S
         while True:
             records = self.take(most)
             left = deadline - loop.time()
-            if records or left <= 0:
+            if records or left <= 0 or (stopped is not None and stopped()):
                 return records
             await asyncio.sleep(min(pause, left))
             pause = min(2 * pause, _LONGEST_WAIT_S)
@@ -102,12 +112,14 @@ class PolledConsumer:
                 raise client_error(error.args[0]) from None
 
     def subscribe(self, topics: list[str]) -> None:
+        self._ignored = frozenset()
         self._now(self._consumer.subscribe, topics)
 
     def unsubscribe(self) -> None:
         self._now(self._consumer.unsubscribe)
 
     def assign(self, partitions: list[TopicPartition]) -> None:
+        self._ignored = frozenset({ErrorCode.GROUP_AUTHORIZATION_FAILED})
         self._now(self._consumer.assign, partitions)
 
     def assignment(self) -> list[TopicPartition]:
@@ -160,21 +172,26 @@ class PolledConsumer:
         except KafkaException as error:
             raise client_error(error.args[0]) from None
 
+    def _is_record(self, message: Message) -> bool:
+        error = message.error()
+        if error is None:
+            return True
+        if error.code() == LibrdkafkaError._PARTITION_EOF:
+            if self._on_end is not None:
+                self._on_end(str(message.topic()), message.partition() or 0, message.offset() or 0)
+            return False
+        if error.code() == LibrdkafkaError._AUTO_OFFSET_RESET:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, error.str())
+        failure = client_error(error)
+        if (failure.code in _FAILURES or failure.fatal) and failure.code not in self._ignored:
+            raise failure
+        logger.debug("Consumer: %s", failure)
+        return False
+
     def _on_error(self, error: LibrdkafkaError) -> None:
         if is_refusal(error):
             self._refusal = client_error(error)
         logger.debug("Consumer: %s", error)
-
-
-def _is_record(message: Message) -> bool:
-    error = message.error()
-    if error is None:
-        return True
-    failure = client_error(error)
-    if failure.code in _FAILURES or failure.fatal:
-        raise failure
-    logger.debug("Consumer: %s", failure)
-    return False
 
 
 def _warn(name: str) -> None:

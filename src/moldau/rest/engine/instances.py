@@ -144,9 +144,9 @@ _STORED = -1000
 
 class Instances:
     def __init__(self, settings: RestSettings, pool: ThreadPoolExecutor) -> None:
-        self._settings, self._pool = settings, pool
+        self._settings, self.pool = settings, pool
         self._instances: dict[tuple[str, str], Instance] = {}
-        #: Consumers of streaming reads; they share the limit.
+        #: The number of streaming reads; they share the limit.
         self.streams = 0
         self._closing: set[asyncio.Future[None]] = set()
 
@@ -169,7 +169,7 @@ class Instances:
         if config.auto_commit is not None:
             wanted["enable.auto.commit"] = config.auto_commit
         try:
-            consumer = PolledConsumer(wanted, self._pool)
+            consumer = PolledConsumer(wanted, self.pool)
         except KafkaError as error:
             raise errors.unprocessable(42204, f"Invalid consumer configuration: {error}") from None
         instance = Instance(group, name, config, consumer)

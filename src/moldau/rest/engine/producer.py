@@ -1,8 +1,8 @@
 """One librdkafka producer for all requests of a user, so that batches form across requests.
 
-`send` runs on the event loop and does not wait for the network. One thread polls the delivery reports; it
+`begin` runs on the event loop and does not wait for the network. One thread polls the delivery reports; it
 hands all reports of a poll to the loop with one wake-up, and the loop completes the requests. If the buffer
-is full, `send` waits for space, up to `max.block.ms`.
+is full, `begin` waits for space, up to `max.block.ms`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Delivery(NamedTuple):
 
 
 class _Batch:
-    """The records of one `send`, and what became of them. Owned by the event loop."""
+    """The records of one `begin`, and what became of them. Owned by the event loop."""
 
     __slots__ = ("deliveries", "done", "missing")
 
@@ -88,8 +88,8 @@ class SharedProducer:
         self._thread = threading.Thread(target=self._poll, name="moldau-rest-producer", daemon=True)
         self._thread.start()
 
-    async def send(self, topic: str, records: Sequence[OutgoingRecord]) -> list[Delivery]:
-        """Send records and return a delivery, or its error, for each."""
+    async def begin(self, topic: str, records: Sequence[OutgoingRecord]) -> asyncio.Future[list[Delivery]]:
+        """Send records, wait for space only, and return a delivery, or its error, for each later."""
         batch = _Batch(len(records), self._loop.create_future())
         produce, report = self._producer.produce, self._report
         for index, record in enumerate(records):
@@ -104,7 +104,7 @@ class SharedProducer:
                 await self._send_later(topic, record, batch, index, arguments)
             except KafkaException as error:
                 batch.set(index, Delivery(error=client_error(error.args[0])))
-        return await batch.done
+        return batch.done
 
     async def _send_later(
         self, topic: str, record: OutgoingRecord, batch: _Batch, index: int, arguments: dict[str, Any]

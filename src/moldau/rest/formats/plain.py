@@ -40,9 +40,18 @@ def decode(kind: str, data: bytes | None) -> Any:
     if kind == BINARY:
         return base64.b64encode(data).decode("ascii")
     try:
-        return data.decode("utf-8") if kind == STRING else json.loads(data)
+        return data.decode("utf-8") if kind == STRING else load(data)
     except (ValueError, RecursionError) as error:
         raise undeserializable(f"The record is not {kind}: {error}") from None
+
+
+def load(text: bytes | str) -> Any:
+    """Parse JSON; `ValueError` also for NaN and Infinity, which Python's parser accepts."""
+    return json.loads(text, parse_constant=_refuse)
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(f"{name} is not a JSON value")
 
 
 def _shown(data: Any) -> str:

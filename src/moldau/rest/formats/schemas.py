@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from moldau.base.errors import KafkaError
 from moldau.http.asgi import encode_json
@@ -52,6 +52,14 @@ class Codec(Protocol):
     def decode(self, framed: bytes) -> Any: ...
 
 
+class Decoded(NamedTuple):
+    """A key or value, and its schema: type and id (None if the record has a GUID)."""
+
+    type: str
+    id: int | None
+    data: Any
+
+
 class UsedSchema:
     """A schema of the registry, for records of one topic."""
 
@@ -79,7 +87,11 @@ class SchemaFormats:
         self._properties = registry
         self._registry: AsyncRegistryClient | None = None
         self._codecs: dict[tuple[Any, ...], Codec] = {}
-        self._by_id: dict[tuple[int | None, str | None], Codec] = {}
+        self._by_id: dict[tuple[int | None, str | None], tuple[str, Codec]] = {}
+
+    @property
+    def has_registry(self) -> bool:
+        return self._properties is not None
 
     @property
     def registry(self) -> AsyncRegistryClient:
@@ -169,7 +181,7 @@ class SchemaFormats:
 
     async def decode(
         self, kind: str, data: bytes, headers: Sequence[tuple[str, bytes]] | None, is_key: bool
-    ) -> Any:
+    ) -> Decoded:
         """Return a record's key or value as JSON; `ApiError` 40801 if it cannot be deserialized."""
         from moldau.client.registry.serdes import framing
         from moldau.client.registry.types import RegistryError
@@ -177,17 +189,17 @@ class SchemaFormats:
 
         try:
             name, rest = framing.of_record(data, headers or (), key=is_key)
-            codec = self._by_id.get((name.id, name.guid))
-            if codec is None:
+            known = self._by_id.get((name.id, name.guid))
+            if known is None:
                 if name.guid is not None:
                     schema = await self.registry.schema_by_guid(name.guid)
                 else:
                     schema = await self.registry.schema_by_id(name.id or 0)
-                codec = self._by_id[(name.id, name.guid)] = await self._codec(schema)
-                if len(self._by_id) > _MOST_CODECS:
+                if len(self._by_id) >= _MOST_CODECS:
                     self._by_id.clear()
-            return codec.decode(rest)
-        except (SerializationError, RegistryError, ValueError) as error:
+                known = self._by_id[(name.id, name.guid)] = (schema.schema_type, await self._codec(schema))
+            return Decoded(known[0], name.id, known[1].decode(rest))
+        except (SerializationError, RegistryError, *_UNFIT) as error:
             raise undeserializable(f"Error deserializing a {kind} record: {error}") from None
 
     async def _used(self, registered: RegisteredSchema) -> UsedSchema:

@@ -46,7 +46,12 @@ async def _produce(request: Request, partition: int) -> Response:
     else:
         used = await _schemas(request.proxy.schemas, kind, topic, body)
         outgoing = _schema_records(request.proxy.schemas, records, partition, used)
-    deliveries = await request.clients.send(topic, outgoing)
+    try:
+        deliveries = await request.clients.send(topic, outgoing)
+    except KafkaError as error:
+        if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise errors.topic_not_found() from None
+        raise
     return _response(request, topic, deliveries, used)
 
 

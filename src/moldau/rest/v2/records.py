@@ -81,4 +81,4 @@ async def _side(formats: SchemaFormats, kind: str, message: Message, *, is_key: 
     if data is None or kind in plain.PLAIN:
         return plain.decode(kind, data)
     headers: Any = message.headers()
-    return await formats.decode(kind, data, headers, is_key)
+    return (await formats.decode(kind, data, headers, is_key)).data

@@ -8,6 +8,7 @@ from moldau.base.errors import KafkaError
 from moldau.client.admin.client import checked
 from moldau.client.admin.configs import AlterConfig, AlterOperation, ConfigEntry, ConfigResource, ResourceType
 from moldau.config.definition import ConfigSource
+from moldau.config.topic import TOPIC_CONFIGS
 from moldau.rest.errors import bad_request, not_found, of_kafka
 from moldau.rest.request import NO_CONTENT, Request, Response, json_response
 from moldau.rest.v3.clusters import found_broker
@@ -73,6 +74,40 @@ async def list_configs(request: Request) -> Response:
     subject = await _subject(request)
     data = [_config(request, subject, entry) for entry in await _entries(request, subject)]
     return json_response(collection(f"{subject.kind}List", url(request, *subject.path), data))
+
+
+async def list_default_configs(request: Request) -> Response:
+    """List the configs that the topic would have without its own."""
+    subject = await _subject(request)
+    data = []
+    for entry in await _entries(request, subject):
+        inherited = [each for each in entry.synonyms if each.source is not ConfigSource.DYNAMIC_TOPIC_CONFIG]
+        value = inherited[0].value if inherited else _own_default(entry)
+        path = [*subject.path[:-1], "default-configs", entry.name]
+        data.append(
+            resource(
+                request,
+                "KafkaTopicDefaultConfig",
+                path,
+                [*subject.crn, ("default-config", entry.name)],
+                cluster_id=subject.path[0],
+                **subject.fields,
+                name=entry.name,
+                value=value,
+                is_read_only=entry.read_only,
+                is_sensitive=entry.sensitive,
+            )
+        )
+    self_url = url(request, *subject.path[:-1], "default-configs")
+    return json_response(collection("KafkaTopicConfigList", self_url, data))
+
+
+def _own_default(entry: ConfigEntry) -> str | None:
+    """Return the default of a config that has no counterpart among those of brokers."""
+    if entry.source is not ConfigSource.DYNAMIC_TOPIC_CONFIG:
+        return entry.value
+    known = TOPIC_CONFIGS.get(entry.name)
+    return None if known is None else known.default_text
 
 
 async def list_all_topic_configs(request: Request) -> Response:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
 from urllib.parse import quote
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.client.admin.topic_types import TopicDescription
 from moldau.rest.errors import bad_request, invalid_payload, not_found
 from moldau.rest.request import Request
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def url(request: Request, *segments: object) -> str:
@@ -32,6 +35,13 @@ def resource(
 
 def collection(kind: str, self_url: str, data: list[dict[str, Any]]) -> dict[str, Any]:
     return {"kind": kind, "metadata": {"self": self_url, "next": None}, "data": data}
+
+
+def instant(timestamp_ms: int) -> str:
+    """Return a time as Java's `Instant` writes it: milliseconds only if there are any."""
+    seconds, milliseconds = divmod(timestamp_ms, 1000)
+    text = (_EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S")
+    return f"{text}.{milliseconds:03}Z" if milliseconds else f"{text}Z"
 
 
 async def checked_cluster(request: Request) -> str:

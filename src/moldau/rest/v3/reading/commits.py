@@ -1,0 +1,72 @@
+"""Commits of a consumer group, for clients that read as its members.
+
+An offset is that of a record that was processed, as it was read; the offset after it is committed. If a
+stream of the same user holds the partition, it commits as its member; otherwise the group must be empty.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from confluent_kafka import TopicPartition as Committed
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.ids import TopicPartition
+from moldau.client.admin.client import checked
+from moldau.client.records import OffsetAndMetadata
+from moldau.rest.errors import bad_request, illegal_state
+from moldau.rest.request import NO_CONTENT, Request, Response
+from moldau.rest.v3.resources import checked_cluster, json_object
+
+_MOST_OFFSETS = 10_000
+
+
+async def commit(request: Request) -> Response:
+    offsets = _offsets(await json_object(request))
+    await checked_cluster(request)
+    group = request.params["consumer_group_id"]
+    for consumer in request.proxy.streams.members(request.clients, group):
+        held = {(each.topic, each.partition) for each in consumer.assignment()}
+        own = {where: offset for where, offset in offsets.items() if where in held}
+        if own:
+            await consumer.commit([Committed(*where, offset) for where, offset in own.items()])
+            offsets = {where: offset for where, offset in offsets.items() if where not in own}
+    if offsets:
+        await _commit_without_member(request, group, offsets)
+    return NO_CONTENT
+
+
+async def _commit_without_member(request: Request, group: str, offsets: dict[tuple[str, int], int]) -> None:
+    wanted = {TopicPartition(*where): OffsetAndMetadata(offset) for where, offset in offsets.items()}
+    try:
+        checked(await request.clients.admin.alter_group_offsets(group, wanted))
+    except KafkaError as error:
+        if error.code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.STALE_MEMBER_EPOCH):
+            where = ", ".join(f"{topic}-{partition}" for topic, partition in offsets)
+            raise illegal_state(
+                f"No stream of this proxy holds {where}, and the group has members."
+            ) from None
+        raise
+
+
+def _offsets(body: dict[str, Any]) -> dict[tuple[str, int], int]:
+    """Return the offsets to commit: those after the processed records, the highest of a partition."""
+    entries = body.get("offsets")
+    if not isinstance(entries, list) or not 0 < len(entries) <= _MOST_OFFSETS:
+        raise bad_request(f"offsets is a list of 1 to {_MOST_OFFSETS} records.")
+    found: dict[tuple[str, int], int] = {}
+    for each in entries:
+        values: list[Any] = [each.get(name) if isinstance(each, dict) else None for name in _FIELDS]
+        topic, partition, offset = values
+        if not isinstance(topic, str) or not _is_number(partition) or not _is_number(offset):
+            raise bad_request("An entry of offsets has topic_name, partition_id and offset.")
+        where = (topic, partition)
+        found[where] = max(offset + 1, found.get(where, 0))
+    return found
+
+
+_FIELDS = ("topic_name", "partition_id", "offset")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

@@ -21,7 +21,7 @@ LAYERS = [
     {"local"},
 ]
 #: Packages that work with any Kafka cluster, and the packages they may import.
-SERVICES = {"pipelines", "registry", "rest"}
+SERVICES = {"lag", "pipelines", "registry", "rest"}
 OF_USE_TO_SERVICES = {
     "base",
     "client",

@@ -17,6 +17,7 @@ CLUSTER = "Kafka's tools: cluster"
 NODES = "Kafka's tools: nodes and their files"
 TESTS = "Kafka's tools: measuring and testing"
 SERVICES = "Services: schema registry and REST proxy"
+MONITORING = "Monitoring"
 
 
 class Tool(NamedTuple):
@@ -143,6 +144,13 @@ TOOLS: dict[str, Tool] = {
 COMMANDS: dict[str, Tool] = {
     "registry": Tool("services.registry", "Run a schema registry.", SERVICES, "main", "moldau"),
     "rest": Tool("services.rest", "Run a REST proxy.", SERVICES, "main", "moldau"),
+    "lag": Tool(
+        "lag.command",
+        "Show the lag of consumer groups and judge it by its trend.",
+        MONITORING,
+        "main",
+        "moldau",
+    ),
 }
 
 

@@ -1,0 +1,170 @@
+"""The options of `moldau lag`, and its modes: once, until Ctrl-C, or as a service."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import logging
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from moldau.cli.shared.arguments import ToolParser, UsageError, refuse_together
+from moldau.cli.shared.connection import add_bootstrap_options, bootstrap_servers, load_config
+from moldau.cli.shared.tool import ToolError, run_tool
+from moldau.cli.tools import COMMANDS
+
+if TYPE_CHECKING:
+    from moldau.lag.evaluation.evaluator import LagRules
+    from moldau.lag.evaluation.verdicts import LagSnapshot
+    from moldau.lag.monitor import LagMonitor
+
+_WINDOW_S: Final = 120.0
+_INTERVAL_S: Final = 10.0
+#: The longest history: a day of rounds per minute.
+_MOST_INTERVALS: Final = 1440
+#: Exit codes of --once; 1 is a failure, as in all commands.
+_WARN, _ERR = 2, 3
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run `moldau lag` and return the exit code."""
+    return run_tool(_parser, _execute, argv)
+
+
+def _parser() -> ToolParser:
+    parser = ToolParser("moldau lag", COMMANDS["lag"].summary, _notes)
+    add_bootstrap_options(parser, old_broker_list=False)
+    names = "May be repeated; a name or a regular expression."
+    for option, text in (
+        ("--group", "Only this group, with its partitions."),
+        ("--exclude-group", "Not this group."),
+        ("--topic", "Only this topic."),
+        ("--exclude-topic", "Not this topic."),
+    ):
+        parser.option(option, "NAME", f"{text} {names}", action="append", default=[])
+    parser.option(
+        "--window", "SECONDS", f"Time over which lag is judged, {_WINDOW_S:.0f} by default.", type=float
+    )
+    parser.option(
+        "--interval",
+        "SECONDS",
+        f"Time between two observations, {_INTERVAL_S:.0f} by default, at most a third of the window.",
+        type=float,
+    )
+    parser.option("--allowed-lag", "RECORDS", "Lag that is always OK, 0 by default.", type=int, default=0)
+    parser.option(
+        "--minimum-complete",
+        "FRACTION",
+        "Part of the window, from 0 to 1, that must be observed before a verdict; 1 by default.",
+        type=float,
+        default=1.0,
+    )
+    parser.flag("--once", "Print and exit: at once, or after --window if that is given.")
+    parser.flag("--watch", "Print after every interval until Ctrl-C. This is the default.")
+    parser.flag("--partitions", "Show every partition.")
+    parser.flag("--json", "Print one line of JSON instead of a table.")
+    parser.add_argument("--verbose", "-v", action="store_true", help="Log warnings about missing data.")
+    return parser
+
+
+def _notes() -> str:
+    return (
+        "Exit code of --once: 0 all groups are OK, 2 a group has the status WARN, 3 a group has the status\n"
+        "STOP, STALL or REWIND, 1 the lag could not be read."
+    )
+
+
+def _execute(options: argparse.Namespace) -> int:
+    refuse_together(options, "once", ["watch"])
+    bootstrap = bootstrap_servers(options)
+    rules = _rules(options)
+    logging.basicConfig(level=logging.WARNING if options.verbose else logging.ERROR, stream=sys.stderr)
+    properties = load_config(options.command_config) | {"bootstrap.servers": bootstrap or ""}
+    properties.setdefault("client.id", "moldau-lag")
+    return asyncio.run(_run(options, rules, properties))
+
+
+async def _run(options: argparse.Namespace, rules: LagRules, properties: dict[str, str]) -> int:
+    from moldau.lag.filters import NameFilter
+    from moldau.lag.monitor import LagMonitor
+
+    monitor = LagMonitor(
+        properties,
+        rules,
+        groups=NameFilter(options.group, options.exclude_group),
+        topics=NameFilter(options.topic, options.exclude_topic),
+    )
+    show = _json if options.json else _tables(options)
+    try:
+        return await (_once if options.once else _watch)(monitor, options, show)
+    finally:
+        await monitor.close()
+
+
+def _rules(options: argparse.Namespace) -> LagRules:
+    from moldau.lag.evaluation.evaluator import LagRules
+
+    window = _WINDOW_S if options.window is None else options.window
+    interval = min(_INTERVAL_S, window / 3) if options.interval is None else options.interval
+    if not interval >= 0.05:
+        raise UsageError("--interval must be at least 0.05 seconds")
+    if not 3 <= window / interval <= _MOST_INTERVALS:
+        raise UsageError(f"--window must be 3 to {_MOST_INTERVALS} times --interval ({interval:g} s)")
+    if options.allowed_lag < 0:
+        raise UsageError("--allowed-lag must be at least 0")
+    if not 0 <= options.minimum_complete <= 1:
+        raise UsageError("--minimum-complete must be between 0 and 1")
+    return LagRules(
+        round(window * 1000), round(interval * 1000), options.allowed_lag, options.minimum_complete
+    )
+
+
+async def _once(monitor: LagMonitor, options: argparse.Namespace, show: Callable[[LagSnapshot], None]) -> int:
+    from moldau.lag.evaluation.rules import Status
+
+    snapshot = await monitor.observe()
+    if options.window is not None:
+        begin = snapshot.time_ms
+        while snapshot.time_ms - begin < monitor.rules.window_ms:
+            await asyncio.sleep(monitor.rules.interval_ms / 1000)
+            snapshot = await monitor.observe()
+    if options.group and not snapshot.groups:
+        raise ToolError(f"No group matches {', '.join(options.group)}.")
+    show(snapshot)
+    if snapshot.status is Status.OK:
+        return int(any(each.error for each in snapshot.groups.values()))
+    return _WARN if snapshot.status is Status.WARN else _ERR
+
+
+async def _watch(
+    monitor: LagMonitor, options: argparse.Namespace, show: Callable[[LagSnapshot], None]
+) -> int:
+    await monitor.start()
+    while True:
+        show(monitor.snapshot)
+        await asyncio.sleep(monitor.rules.interval_ms / 1000)
+
+
+def _json(snapshot: LagSnapshot) -> None:
+    from moldau.lag.documents import snapshot_document
+
+    print(json.dumps(snapshot_document(snapshot)), flush=True)
+
+
+def _tables(options: argparse.Namespace) -> Callable[[LagSnapshot], None]:
+    from moldau.cli.moldau.lag.table import new_console, render
+
+    console = new_console()
+
+    def show(snapshot: LagSnapshot) -> None:
+        if console.is_terminal and not options.once:
+            console.clear()
+        console.print(render(snapshot, partitions=options.partitions or bool(options.group)))
+
+    return show
+
+
+if __name__ == "__main__":
+    sys.exit(main())

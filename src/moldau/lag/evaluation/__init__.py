@@ -1,0 +1,1 @@
+"""The pure core: the history of offsets, and the verdict over it. No I/O; time is an argument."""

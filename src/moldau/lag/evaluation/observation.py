@@ -1,0 +1,64 @@
+"""What one round of requests has found: the input of the evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from moldau.base.ids import TopicPartition, Uuid
+
+#: Types of groups, as ListGroups names them, in lower case.
+CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
+
+
+class CommittedOffset(NamedTuple):
+    """The position of a group in a partition.
+
+    `lag` is the lag that the broker counted, for share groups; None: it is the difference to the end offset.
+    """
+
+    offset: int
+    lag: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    member_id: str
+    client_id: str
+    host: str
+    partitions: frozenset[TopicPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupObservation:
+    """A group in one round.
+
+    `committed` is None if the offsets could not be read in this round, `members` if the group could not be
+    described; `error` then says why.
+    """
+
+    group: str
+    type: str
+    state: str
+    committed: Mapping[TopicPartition, CommittedOffset] | None
+    members: tuple[Member, ...] | None = ()
+    epoch: int | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """All groups and offsets at one time.
+
+    A partition that is missing in `end_offsets` was not available. `start_offsets` contains partitions with
+    lag only. `quotas` are the `consumer_byte_rate` limits by client id; "" is the default of all clients.
+    """
+
+    time_ms: int
+    groups: Mapping[str, GroupObservation]
+    end_offsets: Mapping[TopicPartition, int]
+    start_offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
+    topic_ids: Mapping[str, Uuid] = field(default_factory=dict)
+    deleted_topics: frozenset[str] = frozenset()
+    quotas: Mapping[str, float] = field(default_factory=dict)

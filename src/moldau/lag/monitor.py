@@ -1,0 +1,106 @@
+"""`LagMonitor`: observes a cluster in the background and keeps the verdicts of the last round.
+
+    monitor = LagMonitor("localhost:9092")
+    await monitor.start()
+    monitor.snapshot.groups["billing"].status
+    await monitor.close()
+
+One task sends a round of requests per interval. A round that fails leaves the verdicts as they were and sets
+`snapshot.error`; the next interval tries again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from moldau.base.clock import Clock, SystemClock
+from moldau.base.errors import KafkaError
+from moldau.client.admin.client import AsyncAdminClient, Where
+from moldau.lag.collection.collector import Collector
+from moldau.lag.evaluation.evaluator import LagEvaluator, LagRules
+from moldau.lag.evaluation.rules import Status
+from moldau.lag.evaluation.verdicts import GroupLag, LagSnapshot
+from moldau.lag.filters import ALL_NAMES, NameFilter
+
+logger = logging.getLogger(__name__)
+
+
+class StatusChange(NamedTuple):
+    """The status of a group has changed. A group that has disappeared is NOTFOUND, with its last lag."""
+
+    time_ms: int
+    before: Status
+    after: Status
+    lag: GroupLag
+
+
+class LagMonitor:
+    """Observes all groups of a cluster, or those that the filters allow."""
+
+    def __init__(
+        self,
+        where: Where,
+        rules: LagRules | None = None,
+        *,
+        groups: NameFilter = ALL_NAMES,
+        topics: NameFilter = ALL_NAMES,
+        clock: Clock | None = None,
+    ) -> None:
+        self.rules = rules or LagRules()
+        self.snapshot = LagSnapshot()
+        #: Called with every change of a status, in the event loop of the monitor.
+        self.on_change: list[Callable[[StatusChange], None]] = []
+        self._client = AsyncAdminClient(where)
+        self._collector = Collector(self._client.cluster, clock or SystemClock(), groups, topics)
+        self._evaluator = LagEvaluator(self.rules)
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Observe the cluster once, then in the background; `KafkaError` if it cannot be reached."""
+        await self.observe()
+        self._task = asyncio.create_task(self._observe_always())
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await self._client.close()
+
+    async def observe(self) -> LagSnapshot:
+        """Send one round of requests and judge all groups."""
+        self._evaluator.observe(await self._collector.collect())
+        before, self.snapshot = self.snapshot, self._evaluator.snapshot(self._client.cluster.cluster_id)
+        for change in changes(before, self.snapshot):
+            for listener in self.on_change:
+                listener(change)
+        return self.snapshot
+
+    async def _observe_always(self) -> None:
+        loop = asyncio.get_running_loop()
+        interval = self.rules.interval_ms / 1000
+        due = loop.time() + interval
+        while True:
+            await asyncio.sleep(max(due - loop.time(), 0))
+            try:
+                await self.observe()
+            except KafkaError as error:
+                logger.warning("The lag could not be read: %s", error)
+                self.snapshot = replace(self.snapshot, error=str(error))
+            # A round that takes longer than the interval is followed by the next one after a whole interval.
+            due = max(due, loop.time()) + interval
+
+
+def changes(before: LagSnapshot, after: LagSnapshot) -> Iterator[StatusChange]:
+    """Return the groups whose status differs. A new group is reported only if it is not OK."""
+    for name, lag in after.groups.items():
+        known = before.groups.get(name)
+        previous = Status.OK if known is None else known.status
+        if previous != lag.status:
+            yield StatusChange(after.time_ms, previous, lag.status, lag)
+    for name, lag in before.groups.items():
+        if name not in after.groups and lag.status is not Status.OK:
+            yield StatusChange(after.time_ms, lag.status, Status.NOTFOUND, lag)

@@ -1,0 +1,1 @@
+"""Verdicts over HTTP: Prometheus metrics and Burrow's API."""

@@ -35,8 +35,10 @@ class AvroCodec:
 
     @property
     def name(self) -> str | None:
-        """The full name of a record, enum or fixed."""
-        return self.schema.get("name") if isinstance(self.schema, dict) else None
+        """The full name of a record, enum or fixed; the type otherwise; None for a union."""
+        if isinstance(self.schema, dict):
+            return str(self.schema.get("name", self.schema["type"]))
+        return self.schema if isinstance(self.schema, str) else None
 
     def encode(self, value: Any) -> bytes:
         if self._plain_bytes and isinstance(value, bytes | bytearray | memoryview):

@@ -48,11 +48,18 @@ def serialized_text(file: Any) -> str:
 
 def indexes_of(descriptor: Any) -> tuple[int, ...]:
     """Return the path of a message type in its file."""
-    path: list[int] = []
+    proto = descriptor_pb2.FileDescriptorProto()
+    descriptor.file.CopyToProto(proto)
+    names: list[str] = []
     while descriptor is not None:
-        path.append(descriptor.index)
+        names.append(descriptor.name)
         descriptor = descriptor.containing_type
-    return tuple(reversed(path))
+    path: list[int] = []
+    level: Any = proto.message_type
+    for name in reversed(names):
+        path.append(next(index for index, one in enumerate(level) if one.name == name))
+        level = level[path[-1]].nested_type
+    return tuple(path)
 
 
 class ProtobufCodec:

@@ -3,6 +3,7 @@
 A rule of type CEL sees `message`, the whole value; one of type CEL_FIELD sees `value`, `name`, `fullName`,
 `typeName`, `tags` and `message` for each field that has one of the rule's tags (all fields without tags).
 An expression may begin with a guard: `guard; expression` leaves values alone for which the guard is false.
+`now` is the current time.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 import celpy
 from celpy import celtypes
 
+from moldau.client.registry.rules.functions import FUNCTIONS
 from moldau.client.registry.rules.messages import is_message, message_of, to_plain
 from moldau.client.registry.rules.rule import CONDITION, Context, Field, FieldWalk, Rule
 
@@ -37,6 +39,7 @@ class CelExecutor:
 
     def evaluate(self, rule: Rule, value: Any, variables: dict[str, Any]) -> Any:
         """Return the result; the value itself (or true for a condition) if the guard is false."""
+        variables = {"now": celtypes.TimestampType(datetime.datetime.now(datetime.UTC)), **variables}
         guard, semicolon, expression = (rule.expr or "").partition(";")
         if not semicolon:
             guard, expression = "", guard
@@ -49,7 +52,8 @@ class CelExecutor:
         if program is None:
             if len(self._programs) >= _MOST_PROGRAMS:
                 self._programs.clear()
-            program = self._environment.program(self._environment.compile(expression))
+            compiled = self._environment.compile(expression)
+            program = self._environment.program(compiled, functions=FUNCTIONS)
             self._programs[expression] = program
         return program
 

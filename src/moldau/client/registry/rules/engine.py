@@ -1,6 +1,7 @@
 """Apply the domain rules of a schema to a value, and act on their results: ERROR, NONE or DLQ.
 
-A rule whose type has no executor fails the record, because a contract that is not checked is broken. Records
+A rule whose type has no executor fails the record, because a contract that is not checked is broken; so do
+rules of encoded bytes (`encodingRules`) and of migrations between versions, which are not supported. Records
 that a dead letter topic returns carry the name of the rule that failed, which is not applied again.
 """
 
@@ -18,7 +19,10 @@ from moldau.client.registry.rules.rule import (
     RuleAction,
     RuleExecutor,
     domain_rules,
+    encoding_rules,
+    migration_rules,
 )
+from moldau.client.registry.types import Schema
 from moldau.client.serdes import SerializationError
 
 logger = logging.getLogger(__name__)
@@ -45,11 +49,23 @@ class Rules:
     def apply(self, context: Context, value: Any, walk: FieldWalk) -> Any:
         if context.schema.rule_set is None:
             return value
+        if unsupported := encoding_rules(context):
+            raise RuleError(
+                f"{context.topic}: the rule {unsupported[0].name} changes encoded bytes, which is unsupported"
+            )
         replayed = {data for name, data in context.headers if name == RULE_NAME}
         for rule in domain_rules(context):
             if rule.name.encode() not in replayed:
                 value = self._apply_one(rule, context, value, walk)
         return value
+
+    @staticmethod
+    def check_migration(written: Schema, chosen: Schema, topic: str) -> None:
+        """Refuse to read into a version of the subject that demands migration rules."""
+        if chosen.text != written.text and (rules := migration_rules(chosen) or migration_rules(written)):
+            raise RuleError(
+                f"{topic}: the schema has the migration rule {rules[0].name}, which is not supported"
+            )
 
     def _apply_one(self, rule: Rule, context: Context, value: Any, walk: FieldWalk) -> Any:
         try:

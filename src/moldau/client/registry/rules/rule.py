@@ -49,6 +49,13 @@ class Rule:
         return (named or ("ERROR" if failed else "NONE")).strip()
 
     @property
+    def same_fields(self) -> tuple[Any, ...] | None:
+        """What transforms of the same fields have in common; None for conditions and rules without tags."""
+        if self.kind != TRANSFORM or not self.tags:
+            return None
+        return (self.type, self.mode, self.tags)
+
+    @property
     def failure(self) -> str:
         """The sentence for a condition that is false."""
         return self.doc or (f"Rule expr failed: {self.expr}" if self.expr else f"Rule failed: {self.name}")
@@ -95,12 +102,33 @@ class RuleAction(Protocol):
 
 
 def domain_rules(context: Context) -> Iterator[Rule]:
-    """Yield the rules that apply, in their order on write and in reverse on read."""
-    rule_set = context.schema.rule_set
-    if not rule_set or rule_set.get("enableAt") not in (None, "ALL", "CLIENT"):
-        return
-    rules = [rule for rule in rule_set.get("domainRules") or () if not rule.get("disabled")]
-    for raw in rules if context.mode == WRITE else reversed(rules):
-        rule = Rule.of(raw)
-        if rule.mode in ("WRITEREAD", context.mode):
+    """Yield the rules that apply, in their order on write and in reverse on read.
+
+    Of several transforms of one type for the same tags, only the first applies, as in Confluent's clients.
+    """
+    applied = [rule for rule in _rules(context, "domainRules") if rule.mode in ("WRITEREAD", context.mode)]
+    first = {rule.same_fields: rule for rule in reversed(applied) if rule.same_fields is not None}
+    for rule in applied if context.mode == WRITE else reversed(applied):
+        if rule.same_fields is None or first[rule.same_fields] is rule:
             yield rule
+
+
+def encoding_rules(context: Context) -> list[Rule]:
+    """Return the rules that change the encoded bytes."""
+    return [rule for rule in _rules(context, "encodingRules") if rule.mode in ("WRITEREAD", context.mode)]
+
+
+def migration_rules(schema: Schema) -> list[Rule]:
+    """Return the rules that convert data between versions of a subject."""
+    return [] if schema.rule_set is None else _enabled(schema.rule_set, "migrationRules")
+
+
+def _rules(context: Context, phase: str) -> list[Rule]:
+    rule_set = context.schema.rule_set
+    return [] if not rule_set else _enabled(rule_set, phase)
+
+
+def _enabled(rule_set: Mapping[str, Any], phase: str) -> list[Rule]:
+    if rule_set.get("enableAt") not in (None, "ALL", "CLIENT"):
+        return []
+    return [Rule.of(rule) for rule in rule_set.get(phase) or () if not rule.get("disabled")]

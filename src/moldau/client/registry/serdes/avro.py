@@ -98,6 +98,7 @@ class AvroDeserializer:
             subject = self._subjects.subject_or_none(topic, writer.name)
             latest = None if subject is None else self._subjects.latest(subject)
             schema = latest.schema if latest is not None else self._schema or written
+            self._rules.check_migration(written, schema, topic)
             reader = writer if schema is written else self._codecs.of(schema)
             value = writer.decode(payload, reader, record_names=self._record_names)
             if schema.rule_set is not None:

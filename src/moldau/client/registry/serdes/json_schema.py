@@ -84,6 +84,7 @@ class JsonSchemaDeserializer:
             subject = self._subjects.subject_or_none(topic, self._codecs.of(written).name)
             latest = None if subject is None else self._subjects.latest(subject)
             schema = latest.schema if latest is not None else self._schema or written
+            self._rules.check_migration(written, schema, topic)
             codec = self._codecs.of(schema)
             value = codec.decode(payload, validate=self._settings.validate_json)
             if schema.rule_set is not None:

@@ -60,7 +60,7 @@ class ProtobufSerializer:
             return None
         if not isinstance(data, self._class or Message):
             expected = self._class.__name__ if self._class else "Protobuf message"
-            raise SerializationError(f"{topic}: a {type(data).__name__} is not a {expected}")
+            raise SerializationError(f"{topic}: {type(data).__name__} is not a {expected}")
         descriptor = data.DESCRIPTOR
         subject = self._subjects.subject(topic, descriptor.full_name)
         schema, indexes = self._schema_of(descriptor)
@@ -123,7 +123,9 @@ class ProtobufDeserializer:
                 message = self._codecs.of(schema).decode(payload, name.indexes)
             subject = self._subjects.subject_or_none(topic, message.DESCRIPTOR.full_name)
             latest = None if subject is None else self._subjects.latest(subject)
-            schema = schema if latest is None else latest.schema
+            if latest is not None:
+                self._rules.check_migration(schema, latest.schema, topic)
+                schema = latest.schema
             if schema.rule_set is None:
                 return message
             context = Context(READ, schema, subject or "", topic, self._subjects.key, headers)

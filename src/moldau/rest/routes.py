@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from moldau.rest.v2.routes import V2_ROUTES
-from moldau.rest.v3.routes import V3_ROUTES
+from moldau.rest.openapi.routes import API_ROUTES, DOCUMENT_ROUTES
 
-ROUTES = (*V2_ROUTES, *V3_ROUTES)
+ROUTES = (*API_ROUTES, *DOCUMENT_ROUTES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from moldau.rest.routing import Parameter, Route
+from moldau.rest.routing import Handler, Parameter, Route
 from moldau.rest.v2 import consumers, produce, records, topics
 from moldau.rest.v2.media import ALL, EMBEDDED, V2
 
@@ -17,8 +17,17 @@ _READ: Final = (
 )
 
 
-def _produce(path: str, summary: str, handler: object) -> Route:
-    return Route("POST", path, summary, handler, body="ProduceV2", consumes=_EMBEDDED, produces=_V2)  # type: ignore[arg-type]
+def _produce(path: str, summary: str, handler: Handler) -> Route:
+    return Route(
+        "POST",
+        path,
+        summary,
+        handler,
+        body="ProduceV2",
+        response="ProducedV2",
+        consumes=_EMBEDDED,
+        produces=_V2,
+    )
 
 
 V2_ROUTES: Final = (

@@ -53,7 +53,9 @@ class _Group:
     """The history of a group, and its last observation."""
 
     observed: GroupObservation
+    #: When the group was listed, and when its offsets were read.
     seen_ms: int
+    read_ms: int
     committed: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
     histories: dict[TopicPartition, CommitHistory] = field(default_factory=dict)
     owners: dict[TopicPartition, Member] = field(default_factory=dict)
@@ -118,12 +120,13 @@ class LagEvaluator:
     def _observe_group(self, name: str, observed: GroupObservation, found: Round) -> None:
         group = self._groups.get(name)
         if group is None:
-            group = self._groups[name] = _Group(observed, found.time_ms)
+            group = self._groups[name] = _Group(observed, found.time_ms, found.time_ms)
         group.observed, group.seen_ms = observed, found.time_ms
         if observed.members is not None:
             self._observe_members(group, observed, found.time_ms)
         if observed.committed is None:
             return
+        group.read_ms = found.time_ms
         group.committed = {
             partition: at
             for partition, at in observed.committed.items()
@@ -179,7 +182,8 @@ class LagEvaluator:
         )
 
     def _judge(self, group: _Group, partition: TopicPartition) -> PartitionLag:
-        now, rules = self._round.time_ms, self._rules
+        # Offsets that could not be read in this round are judged as of the round before.
+        now, rules = group.read_ms, self._rules
         at, history = group.committed.get(partition), group.histories.get(partition)
         ends, owner = self._ends.get(partition), group.owners.get(partition)
         end = None if ends is None else ends.last
@@ -226,6 +230,7 @@ class LagEvaluator:
             partitions=partitions,
             rebalances=tuple(at for at in group.rebalances if at >= since),
             rates={each: self._ends[each].rate(since) for each in group.committed if each in self._ends},
+            unavailable=group.committed.keys() - self._round.end_offsets.keys(),
             quotas=self._round.quotas,
             now_ms=self._round.time_ms,
             window_ms=self._rules.window_ms,

@@ -7,7 +7,7 @@ partition of every group. Offsets of a partition are shared by all groups that r
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from typing import Final, NamedTuple
 
 from moldau.lag.evaluation.rules import Commit
@@ -127,6 +127,6 @@ class EndOffsets:
         """Return the records per second since a time; None if the history is too short."""
         if len(self._times) < 2:
             return None
-        first = min(max(bisect_left(self._times, since_ms) - 1, 0), len(self._times) - 2)
+        first = min(max(bisect_right(self._times, since_ms) - 1, 0), len(self._times) - 2)
         elapsed_ms = self._times[-1] - self._times[first]
         return (self._offsets[-1] - self._offsets[first]) * 1000 / elapsed_ms if elapsed_ms else None

@@ -1,12 +1,13 @@
 """A sentence with the likely reason of a verdict, from what is known about the group.
 
-The first explanation that fits is taken, the more specific ones first: lost records, a stopped consumer, a
-rebalance, a partition without a member, a quota, a hot partition, a single bad record, a slow consumer.
+The first explanation that fits is taken, the more specific ones first: lost records, a missing leader, a
+stopped consumer, a rebalance, a partition without a member, a quota, a hot partition, a single bad record, a
+slow consumer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
@@ -36,6 +37,8 @@ class Evidence:
     rebalances: Sequence[int]
     #: Records per second that arrive in the partitions.
     rates: Mapping[TopicPartition, float | None]
+    #: Partitions whose leader did not answer.
+    unavailable: Set[TopicPartition]
     quotas: Mapping[str, float]
     now_ms: int
     window_ms: int
@@ -60,6 +63,12 @@ def _lost_records(lag: PartitionLag, commits: Sequence[Commit], evidence: Eviden
         f"{_name(lag)}: {lost} records after the committed offset {lag.committed} were deleted before they "
         f"were consumed; the log starts at {lag.start_offset} (retention.ms, retention.bytes)."
     )
+
+
+def _no_leader(lag: PartitionLag, commits: Sequence[Commit], evidence: Evidence) -> str | None:
+    if TopicPartition(lag.topic, lag.partition) not in evidence.unavailable:
+        return None
+    return f"{_name(lag)}: the leader of the partition does not answer; {_since(commits, evidence)}."
 
 
 def _no_members(lag: PartitionLag, commits: Sequence[Commit], evidence: Evidence) -> str | None:
@@ -162,8 +171,8 @@ def _rewound(lag: PartitionLag, commits: Sequence[Commit], evidence: Evidence) -
 
 _Explanation = Callable[[PartitionLag, Sequence[Commit], Evidence], str | None]
 _EXPLANATIONS: Final[Mapping[Status, tuple[_Explanation, ...]]] = {
-    Status.STOP: (_lost_records, _no_members, _rebalancing, _many_rebalances, _not_assigned),
-    Status.STALL: (_lost_records, _rebalancing, _many_rebalances, _one_partition, _stuck_member),
+    Status.STOP: (_lost_records, _no_leader, _no_members, _rebalancing, _many_rebalances, _not_assigned),
+    Status.STALL: (_lost_records, _no_leader, _rebalancing, _many_rebalances, _one_partition, _stuck_member),
     Status.WARN: (_lost_records, _many_rebalances, _quota, _hot_partition, _slow),
     Status.REWIND: (_rewound,),
 }

@@ -17,6 +17,8 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 Header = tuple[bytes, bytes]
 
 JSON: Final = b"application/json"
+#: `json.dumps` would create an encoder for each value.
+_ENCODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 #: The key of the `KafkaPrincipal` in a scope: the user of the request, ANONYMOUS without authentication.
 PRINCIPAL: Final = "moldau.principal"
 #: The key of the `Credentials` in a scope: the content of the Authorization header; None without one. They
@@ -59,7 +61,7 @@ async def send_json(
 
 def encode_json(value: object) -> bytes:
     try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+        return _ENCODE(value).encode()
     except UnicodeEncodeError:
         # Half of a surrogate pair has no form in UTF-8, only an escape in JSON.
         return json.dumps(value, separators=(",", ":")).encode("ascii")

@@ -20,7 +20,7 @@ from moldau.rest.errors import KAFKA_AUTHENTICATION
 from moldau.rest.settings import RestSettings
 
 if TYPE_CHECKING:
-    from moldau.rest.engine.producer import Delivery, OutgoingRecord, SharedProducer
+    from moldau.rest.engine.producer import OutgoingRecord, Result, SharedProducer
 
 #: How long a topic is known to exist before the broker is asked again, and how many are remembered.
 _KNOWN_TOPIC_S: Final = 60.0
@@ -48,11 +48,11 @@ class Clients:
             self._cluster_id = (await self.admin.describe_cluster()).cluster_id
         return self._cluster_id
 
-    async def send(self, topic: str, records: list[OutgoingRecord]) -> list[Delivery]:
+    async def send(self, topic: str, records: list[OutgoingRecord]) -> list[Result]:
         """Produce records; `KafkaError` if the topic does not exist and is not created automatically."""
         return await (await self.begin(topic, records))
 
-    async def begin(self, topic: str, records: list[OutgoingRecord]) -> asyncio.Future[list[Delivery]]:
+    async def begin(self, topic: str, records: list[OutgoingRecord]) -> asyncio.Future[list[Result]]:
         """Send records, and return what becomes of them later."""
         if self._known_topics.get(topic, 0.0) < asyncio.get_running_loop().time():
             await self._check_topic(topic)

@@ -1,16 +1,16 @@
 """One librdkafka producer for all requests of a user, so that batches form across requests.
 
-`begin` runs on the event loop and does not wait for the network. One thread polls the delivery reports; it
-hands all reports of a poll to the loop with one wake-up, and the loop completes the requests. If the buffer
-is full, `begin` waits for space, up to `max.block.ms`.
+Everything runs on the event loop: `begin` queues records and does not wait for the network, and while
+reports are missing, the loop asks for them every millisecond. A thread that waits for reports would compete
+with the loop for Python's lock, once for each record. If the buffer is full, `begin` waits for space, up to
+`max.block.ms`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -23,7 +23,9 @@ from moldau.client.librdkafka.properties import create, translate
 
 logger = logging.getLogger(__name__)
 
-_POLL_S: Final = 1.0
+_POLL_S: Final = 0.001
+#: Polls are as rare as this if reports do not arrive: a broker is down.
+_SLOWEST_POLL_S: Final = 0.05
 _CLOSE_S: Final = 5.0
 _DEFAULTS: Final[Mapping[str, Any]] = {
     # Java's partitioner, and its guarantees.
@@ -45,31 +47,34 @@ class OutgoingRecord(NamedTuple):
     #: -1: chosen by the partitioner.
     partition: int = -1
     timestamp: int = 0
-    headers: Sequence[tuple[str, bytes | None]] | None = None
+    headers: list[tuple[str, str | bytes | None]] | None = None
 
 
 class Delivery(NamedTuple):
-    partition: int = -1
-    offset: int = -1
+    partition: int
+    offset: int
     timestamp: int = -1
-    error: KafkaError | None = None
+
+
+#: What became of a record.
+Result = Delivery | KafkaError
 
 
 class _Batch:
-    """The records of one `begin`, and what became of them. Owned by the event loop."""
+    """The records of one `begin`, and what became of them."""
 
-    __slots__ = ("deliveries", "done", "missing")
+    __slots__ = ("done", "missing", "results")
 
-    def __init__(self, size: int, done: asyncio.Future[list[Delivery]]) -> None:
-        self.deliveries: list[Any] = [None] * size
+    def __init__(self, size: int, done: asyncio.Future[list[Result]]) -> None:
+        self.results: list[Any] = [None] * size
         self.missing = size
         self.done = done
 
-    def set(self, index: int, delivery: Delivery) -> None:
-        self.deliveries[index] = delivery
+    def set(self, index: int, result: Result) -> None:
+        self.results[index] = result
         self.missing -= 1
         if not self.missing and not self.done.done():
-            self.done.set_result(self.deliveries)
+            self.done.set_result(self.results)
 
 
 class SharedProducer:
@@ -78,69 +83,88 @@ class SharedProducer:
         self._producer: Producer = create(Producer, settings, _warn)
         self._max_block_s = max_block_ms / 1000
         self._loop = asyncio.get_running_loop()
-        self._reports: list[tuple[_Batch, int, LibrdkafkaError | None, Message]] = []
         self._space = asyncio.Event()
-        self._closing = False
-        #: The reason for which Kafka refused the login; cleared by a delivered record.
+        #: Records without a report, and the next look for reports.
+        self._missing = 0
+        self._poll_handle: asyncio.TimerHandle | None = None
+        self._pause_s = _POLL_S
+        #: The reason for which Kafka refused the login.
         self._refusal: KafkaError | None = None
         #: A producer after a fatal error cannot be used again.
         self.broken = False
-        self._thread = threading.Thread(target=self._poll, name="moldau-rest-producer", daemon=True)
-        self._thread.start()
 
-    async def begin(self, topic: str, records: Sequence[OutgoingRecord]) -> asyncio.Future[list[Delivery]]:
+    async def begin(self, topic: str, records: Sequence[OutgoingRecord]) -> asyncio.Future[list[Result]]:
         """Send records, wait for space only, and return a delivery, or its error, for each later."""
         batch = _Batch(len(records), self._loop.create_future())
         produce, report = self._producer.produce, self._report
-        for index, record in enumerate(records):
-            arguments: dict[str, Any] = {"on_delivery": partial(report, batch, index)}
-            if record.headers:
-                arguments["headers"] = record.headers
-            if record.timestamp:
-                arguments["timestamp"] = record.timestamp
+        for index, (key, value, partition, timestamp, headers) in enumerate(records):
+            on_delivery = partial(report, batch, index)
             try:
-                produce(topic, record.value, record.key, record.partition, **arguments)
+                if timestamp or headers:
+                    produce(topic, value, key, partition, on_delivery, None, timestamp, headers)
+                else:
+                    produce(topic, value, key, partition, on_delivery)
+                self._missing += 1
             except BufferError:
-                await self._send_later(topic, record, batch, index, arguments)
+                await self._send_later(topic, records[index], batch, index, on_delivery)
             except KafkaException as error:
-                batch.set(index, Delivery(error=client_error(error.args[0])))
+                batch.set(index, client_error(error.args[0]))
+        self._watch()
         return batch.done
 
     async def _send_later(
-        self, topic: str, record: OutgoingRecord, batch: _Batch, index: int, arguments: dict[str, Any]
+        self,
+        topic: str,
+        record: OutgoingRecord,
+        batch: _Batch,
+        index: int,
+        on_delivery: Callable[[LibrdkafkaError | None, Message], None],
     ) -> None:
         """Send a record when the buffer has space, or report that it has none."""
         deadline = self._loop.time() + self._max_block_s
+        key, value, partition, timestamp, headers = record
         while True:
+            self._watch()
             self._space.clear()
             try:
                 await asyncio.wait_for(self._space.wait(), deadline - self._loop.time())
-                self._producer.produce(topic, record.value, record.key, record.partition, **arguments)
+                self._producer.produce(topic, value, key, partition, on_delivery, None, timestamp, headers)
+                self._missing += 1
                 return
             except BufferError:
                 continue
             except TimeoutError:
                 message = "The producer's buffer is full; retry later."
-                batch.set(index, Delivery(error=KafkaError(ErrorCode.REQUEST_TIMED_OUT, message)))
+                batch.set(index, KafkaError(ErrorCode.REQUEST_TIMED_OUT, message))
                 return
             except KafkaException as error:
-                batch.set(index, Delivery(error=client_error(error.args[0])))
+                batch.set(index, client_error(error.args[0]))
                 return
 
-    # In the polling thread.
+    def _watch(self) -> None:
+        if self._poll_handle is None and self._missing:
+            self._pause_s = _POLL_S
+            self._poll_handle = self._loop.call_later(_POLL_S, self._poll)
 
     def _poll(self) -> None:
-        while not self._closing:
-            self._producer.poll(_POLL_S)
-            if self._reports:
-                reports, self._reports = self._reports, []
-                try:
-                    self._loop.call_soon_threadsafe(self._take, reports)
-                except RuntimeError:
-                    return
+        """Take the reports that have arrived; look again while some are missing."""
+        before = self._missing
+        self._producer.poll(0)
+        self._poll_handle = None
+        if self._missing < before:
+            self._space.set()
+            self._pause_s = _POLL_S
+        else:
+            self._pause_s = min(self._pause_s * 1.1, _SLOWEST_POLL_S)
+        if self._missing:
+            self._poll_handle = self._loop.call_later(self._pause_s, self._poll)
 
     def _report(self, batch: _Batch, index: int, error: LibrdkafkaError | None, message: Message) -> None:
-        self._reports.append((batch, index, error, message))
+        self._missing -= 1
+        if error is None:
+            batch.set(index, Delivery(message.partition(), message.offset(), message.timestamp()[1]))  # type: ignore[arg-type]
+        else:
+            batch.set(index, self._refusal or client_error(error))
 
     def _on_error(self, error: LibrdkafkaError) -> None:
         if error.fatal():
@@ -150,32 +174,13 @@ class SharedProducer:
             self._producer.purge(in_flight=False)
         logger.debug("Producer: %s", error)
 
-    # On the event loop.
-
-    def _take(self, reports: list[tuple[_Batch, int, LibrdkafkaError | None, Message]]) -> None:
-        for batch, index, error, message in reports:
-            if error is None:
-                timestamp = message.timestamp()[1]
-                partition, offset = message.partition(), message.offset()
-                batch.set(
-                    index,
-                    Delivery(
-                        -1 if partition is None else partition, -1 if offset is None else offset, timestamp
-                    ),
-                )
-            else:
-                failure = self._refusal or client_error(error)
-                batch.set(index, Delivery(error=failure))
-        self._space.set()
-
     async def close(self) -> None:
-        """Deliver the records in the buffer within a few seconds, and end the thread."""
-        await asyncio.to_thread(self._stop)
-
-    def _stop(self) -> None:
-        self._producer.flush(_CLOSE_S)
-        self._closing = True
-        self._thread.join(_POLL_S + 1)
+        """Deliver the records in the buffer within a few seconds."""
+        deadline = self._loop.time() + _CLOSE_S
+        while self._missing and self._loop.time() < deadline:
+            await asyncio.sleep(_POLL_S)
+        if self._poll_handle is not None:
+            self._poll_handle.cancel()
 
 
 def _warn(name: str) -> None:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 from typing import Any
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.http.asgi import encode_json
 from moldau.http.errors import ApiError
 from moldau.rest import errors
-from moldau.rest.engine.producer import Delivery, OutgoingRecord
+from moldau.rest.engine.producer import OutgoingRecord, Result
 from moldau.rest.formats import plain
 from moldau.rest.formats.schemas import SchemaFormats, UsedSchema
 from moldau.rest.request import Request, Response, parse
 from moldau.rest.v2 import media
-from moldau.rest.v2.media import EMBEDDED, v2_response
+from moldau.rest.v2.media import EMBEDDED
 
 _FORMATS = tuple(EMBEDDED)
 #: A client may not choose a partition in the path.
@@ -47,12 +48,12 @@ async def _produce(request: Request, partition: int) -> Response:
         used = await _schemas(request.proxy.schemas, kind, topic, body)
         outgoing = _schema_records(request.proxy.schemas, records, partition, used)
     try:
-        deliveries = await request.clients.send(topic, outgoing)
+        results = await request.clients.send(topic, outgoing)
     except KafkaError as error:
         if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise errors.topic_not_found() from None
         raise
-    return _response(request, topic, deliveries, used)
+    return _response(request, topic, results, used)
 
 
 class _Used:
@@ -148,40 +149,24 @@ def _schema_records(
     return outgoing
 
 
-def _response(request: Request, topic: str, deliveries: list[Delivery], used: _Used) -> Response:
-    offsets: list[dict[str, Any]] = []
-    status = 200
-    for delivery in deliveries:
-        if delivery.error is None:
-            offsets.append(
-                {
-                    "partition": delivery.partition,
-                    "offset": delivery.offset,
-                    "error_code": None,
-                    "error": None,
-                }
-            )
+def _response(request: Request, topic: str, results: list[Result], used: _Used) -> Response:
+    """Write the response by hand: large requests spend much of their time here."""
+    status, parts = 200, []
+    for result in results:
+        if isinstance(result, tuple):
+            where = f'"partition":{result.partition},"offset":{result.offset}'
+            parts.append(f'{{{where},"error_code":null,"error":null}}')
             continue
-        failure = errors.of_kafka(delivery.error)
+        failure = errors.of_kafka(result)
         status = max(status, _status(failure))
-        if delivery.error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        if result.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             request.clients.forget_topic(topic)
-        offsets.append(
-            {
-                "partition": None,
-                "offset": None,
-                "error_code": _code(delivery.error, failure),
-                "error": failure.message,
-            }
-        )
-    return v2_response(
-        {
-            "offsets": offsets,
-            "key_schema_id": None if used.key is None else used.key.id,
-            "value_schema_id": None if used.value is None else used.value.id,
-        },
-        status,
-    )
+        why = f'"error_code":{_code(result, failure)},"error":{json.dumps(failure.message)}'
+        parts.append(f'{{"partition":null,"offset":null,{why}}}')
+    key = "null" if used.key is None else str(used.key.id)
+    value = "null" if used.value is None else str(used.value.id)
+    text = f'{{"offsets":[{",".join(parts)}],"key_schema_id":{key},"value_schema_id":{value}}}'
+    return Response(status, text.encode(), media.V2.encode("ascii"))
 
 
 def _status(failure: ApiError) -> int:

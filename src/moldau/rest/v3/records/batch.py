@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from moldau.base.errors import KafkaError
 from moldau.http.errors import ApiError
-from moldau.rest.engine.producer import Delivery
+from moldau.rest.engine.producer import Result
 from moldau.rest.errors import bad_request, of_kafka, unprocessable
 from moldau.rest.request import Request, Response, json_response
 from moldau.rest.v3.records.encoding import PreparedRecord, prepare, stream_error
@@ -18,7 +18,7 @@ _BATCH_ERROR: Final = 42208
 _ID: Final = re.compile(r"[0-9a-zA-Z_-]{1,80}")
 
 #: What became of an entry: its record and delivery, or an error.
-_Outcome = tuple[PreparedRecord, asyncio.Future[list[Delivery]]] | ApiError
+_Outcome = tuple[PreparedRecord, asyncio.Future[list[Result]]] | ApiError
 
 
 async def produce_batch(request: Request) -> Response:
@@ -31,11 +31,11 @@ async def produce_batch(request: Request) -> Response:
         error = outcome if isinstance(outcome, ApiError) else None
         if not isinstance(outcome, ApiError):
             prepared, sent = outcome
-            [delivery] = await sent
-            if delivery.error is None:
-                successes.append({"id": id, **prepared.result(cluster, topic, delivery)})
+            [result] = await sent
+            if isinstance(result, KafkaError):
+                error = of_kafka(result)
             else:
-                error = of_kafka(delivery.error)
+                successes.append({"id": id, **prepared.result(cluster, topic, result)})
         if error is not None:
             failures.append({"id": id, **stream_error(error)})
     return json_response({"successes": successes, "failures": failures}, 207)

@@ -143,10 +143,10 @@ def _timestamp(value: Any) -> int:
     raise bad_request("timestamp is not a time in ISO 8601.")
 
 
-def _headers(value: Any) -> list[tuple[str, bytes | None]] | None:
+def _headers(value: Any) -> list[tuple[str, str | bytes | None]] | None:
     if not value:
         return None
-    found: list[tuple[str, bytes | None]] = []
+    found: list[tuple[str, str | bytes | None]] = []
     try:
         for each in value:
             name, content = each["name"], each.get("value")

@@ -16,7 +16,7 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.http.asgi import JSON, encode_json
 from moldau.http.errors import ApiError
 from moldau.http.requests import ClientDisconnected
-from moldau.rest.engine.producer import Delivery
+from moldau.rest.engine.producer import Result
 from moldau.rest.errors import invalid_payload, of_kafka
 from moldau.rest.request import Request, Response, parse
 from moldau.rest.v3.records.encoding import PreparedRecord, prepare, stream_error
@@ -69,7 +69,7 @@ class _Stream:
         self._request, self._cluster = request, cluster
         self._topic = request.params["topic_name"]
         #: A record and its delivery, or the error of a record that is not sent.
-        self.waiting: deque[tuple[PreparedRecord, asyncio.Future[list[Delivery]]] | ApiError] = deque()
+        self.waiting: deque[tuple[PreparedRecord, asyncio.Future[list[Result]]] | ApiError] = deque()
         self._changed = asyncio.Event()
         self._ended = False
 
@@ -129,11 +129,11 @@ class _Stream:
             shown = stream_error(first)
         else:
             prepared, sent = first
-            [delivery] = await sent
-            if delivery.error is None:
-                shown = {"error_code": 200, **prepared.result(self._cluster, self._topic, delivery)}
+            [result] = await sent
+            if isinstance(result, KafkaError):
+                shown = stream_error(self._failure(result))
             else:
-                shown = stream_error(self._failure(delivery.error))
+                shown = {"error_code": 200, **prepared.result(self._cluster, self._topic, result)}
         self.waiting.popleft()
         self._changed.set()
         return encode_json(shown) + b"\n"

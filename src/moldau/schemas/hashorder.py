@@ -10,7 +10,7 @@ from collections.abc import Collection
 from typing import TypeVar
 
 #: A member of a set or a key of a map.
-K = TypeVar("K", str, int)
+K = TypeVar("K", bound=str | int)
 
 
 def java_hash(value: str | int) -> int:

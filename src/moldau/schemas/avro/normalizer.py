@@ -8,7 +8,6 @@ another branch has no normal form and is dropped if it is text.
 
 from __future__ import annotations
 
-import struct
 from typing import Any
 
 from moldau.schemas.avro.logical import logical_type
@@ -28,6 +27,7 @@ from moldau.schemas.avro.tree import (
     Union,
     Unresolved,
 )
+from moldau.schemas.float32 import shortest
 from moldau.schemas.schema import InvalidSchema
 
 _DECIMAL = ("precision", "scale")
@@ -131,22 +131,9 @@ def _number(value: int | float, node: Type) -> Any:
     if node.kind == "double":
         return float(value)
     if node.kind == "float":
-        return _single(float(value))
+        return shortest(float(value))
     fits = isinstance(value, int) and -(2**63) <= value < 2**63
     return value if fits and node.kind in ("int", "long") else MISSING
-
-
-def _single(value: float) -> float:
-    """Return the shortest decimal number that is read as the same 32-bit float."""
-    try:
-        packed = struct.pack(">f", value)
-    except OverflowError:
-        return float("inf") if value > 0 else float("-inf")
-    for digits in range(1, 10):
-        short = float(f"{value:.{digits}g}")
-        if struct.pack(">f", short) == packed:
-            return short
-    return struct.unpack(">f", packed)[0]  # type: ignore[no-any-return]
 
 
 def _item(value: Any, node: Type) -> Any:

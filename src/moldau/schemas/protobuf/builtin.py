@@ -16,21 +16,23 @@ _PROTOBUF = (
     *("source_context", "struct", "timestamp", "type", "wrappers"),
 )
 
+# As descriptors declare it, with full type names, so that the type of an option is known in every scope.
 _META = """
 package confluent;
 import "google/protobuf/descriptor.proto";
 message Meta {
   string doc = 1;
-  map<string, string> params = 2;
+  message ParamsEntry { option map_entry = true; string key = 1; string value = 2; }
+  repeated .confluent.Meta.ParamsEntry params = 2;
   repeated string tags = 3;
-  repeated Rule rules = 4;
+  repeated .confluent.Rule rules = 4;
 }
 message Rule { string name = 1; string doc = 2; string expr = 3; string sql = 4; }
-extend google.protobuf.FileOptions { Meta file_meta = 1088; }
-extend google.protobuf.MessageOptions { Meta message_meta = 1088; }
-extend google.protobuf.FieldOptions { Meta field_meta = 1088; }
-extend google.protobuf.EnumOptions { Meta enum_meta = 1088; }
-extend google.protobuf.EnumValueOptions { Meta enum_value_meta = 1088; }
+extend google.protobuf.FileOptions { .confluent.Meta file_meta = 1088; }
+extend google.protobuf.MessageOptions { .confluent.Meta message_meta = 1088; }
+extend google.protobuf.FieldOptions { .confluent.Meta field_meta = 1088; }
+extend google.protobuf.EnumOptions { .confluent.Meta enum_meta = 1088; }
+extend google.protobuf.EnumValueOptions { .confluent.Meta enum_value_meta = 1088; }
 """
 
 #: Without the syntax, which is proto3 in all of them.

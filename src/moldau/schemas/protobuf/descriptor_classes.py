@@ -24,6 +24,24 @@ _META_FIELDS = {
     "Rule": ("name", "doc", "expr", "sql"),
 }
 
+_KNOWN = {
+    "FileOptions": "java_package java_outer_classname java_multiple_files java_generate_equals_and_hash"
+    " java_string_check_utf8 optimize_for go_package cc_generic_services java_generic_services"
+    " py_generic_services deprecated cc_enable_arenas objc_class_prefix csharp_namespace swift_prefix"
+    " php_class_prefix php_namespace php_metadata_namespace ruby_package features",
+    "MessageOptions": "no_standard_descriptor_accessor deprecated map_entry features",
+    "FieldOptions": "ctype packed jstype deprecated debug_redact retention targets edition_defaults features"
+    " feature_support",
+    "OneofOptions": "features",
+    "EnumOptions": "allow_alias deprecated features",
+    "EnumValueOptions": "deprecated debug_redact features feature_support",
+    "ExtensionRangeOptions": "declaration features verification",
+    "ServiceOptions": "deprecated features",
+    "MethodOptions": "deprecated idempotency_level features",
+}
+#: The options in descriptors, by message and in the order in which they are printed; others are dropped.
+KNOWN_OPTIONS = {kind: tuple(names.split()) for kind, names in _KNOWN.items()}
+
 
 @cache
 def pool() -> Any:

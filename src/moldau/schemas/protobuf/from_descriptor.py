@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from moldau.schemas.protobuf.descriptor_classes import file_class
+from moldau.schemas.protobuf.descriptor_classes import KNOWN_OPTIONS, file_class
 from moldau.schemas.protobuf.elements import (
     Constant,
     Enum,
@@ -28,21 +28,6 @@ from moldau.schemas.protobuf.elements import (
 )
 from moldau.schemas.schema import InvalidSchema
 
-_OPTIONS = {
-    "FileOptions": "java_package java_outer_classname java_multiple_files java_generate_equals_and_hash"
-    " java_string_check_utf8 optimize_for go_package cc_generic_services java_generic_services"
-    " py_generic_services deprecated cc_enable_arenas objc_class_prefix csharp_namespace swift_prefix"
-    " php_class_prefix php_namespace php_metadata_namespace ruby_package features",
-    "MessageOptions": "no_standard_descriptor_accessor deprecated map_entry features",
-    "FieldOptions": "ctype packed jstype deprecated debug_redact retention targets edition_defaults features"
-    " feature_support",
-    "OneofOptions": "features",
-    "EnumOptions": "allow_alias deprecated features",
-    "EnumValueOptions": "deprecated debug_redact features feature_support",
-    "ExtensionRangeOptions": "declaration features verification",
-    "ServiceOptions": "deprecated features",
-    "MethodOptions": "deprecated idempotency_level features",
-}
 #: Parameters whose value is printed before the key.
 _VALUE_FIRST = ("precision", "scale")
 _EDITIONS = "EDITION_"
@@ -195,7 +180,7 @@ def _options(declaration: Any) -> tuple[Option, ...]:
 
 
 def _standard_options(kind: str, present: dict[str, tuple[Any, Any]]) -> Iterator[Option]:
-    for name in _OPTIONS[kind].split():
+    for name in KNOWN_OPTIONS[kind]:
         if name in present:
             field, value = present[name]
             for item in value if field.is_repeated else (value,):

@@ -47,7 +47,11 @@ class Scope(NamedTuple):
 class TypeIndex:
     """The types and extension fields of a file and of its references, by full name."""
 
-    def __init__(self, file: ProtoFile, references: Mapping[str, ProtoFile]) -> None:
+    def __init__(
+        self, file: ProtoFile, references: Mapping[str, ProtoFile], *, with_builtin: bool = True
+    ) -> None:
+        """Without built-in files, only those among the references count."""
+        self._with_builtin = with_builtin
         self.package = file.package or ""
         self._types: dict[str, TypeEntry] = {}
         self._extensions: dict[str, Field] = {}
@@ -80,7 +84,7 @@ class TypeIndex:
         """Return the type that a name stands for in a scope."""
         for candidate in scope.candidates(name):
             entry = self._types.get(candidate)
-            if entry is None and builtin.has_prefix(candidate):
+            if entry is None and self._with_builtin and builtin.has_prefix(candidate):
                 entry = builtin_index().local_type(candidate)
             if entry is not None:
                 return entry
@@ -93,7 +97,7 @@ class TypeIndex:
         """Return the full name and declaration of the extension field that a name stands for in a scope."""
         for candidate in scope.candidates(name):
             field = self._extensions.get(candidate)
-            if field is None and builtin.has_prefix(candidate):
+            if field is None and self._with_builtin and builtin.has_prefix(candidate):
                 field = builtin_index().local_extension(candidate)
             if field is not None:
                 return candidate, field

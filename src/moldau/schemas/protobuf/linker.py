@@ -6,11 +6,11 @@ not imported.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from moldau.schemas.protobuf import builtin
-from moldau.schemas.protobuf.elements import SCALARS, Field, Message, ProtoFile, map_types
+from moldau.schemas.protobuf.elements import SCALARS, Extend, Field, Message, ProtoFile, map_types
 from moldau.schemas.protobuf.index import Scope, TypeIndex
 from moldau.schemas.protobuf.pool_rules import adapt
 from moldau.schemas.protobuf.to_descriptor import descriptor_of, map_entry_name
@@ -33,7 +33,7 @@ def link(file: ProtoFile, references: Mapping[str, ProtoFile]) -> Any:
 
     order = _dependencies_first(file, references)
     visible = {path: _file(path, references) for path in _visible(file, references)}
-    _check_types(file, TypeIndex(file, visible))
+    _check_types(file, TypeIndex(file, visible, with_builtin=False))
     pool = DescriptorPool()
     for path in order:
         _add(pool, _serialized(path, references), path)
@@ -104,15 +104,25 @@ def _visible(file: ProtoFile, references: Mapping[str, ProtoFile]) -> set[str]:
 
 def _check_types(file: ProtoFile, index: TypeIndex) -> None:
     scope = Scope(file.package or "")
+    _check_extends(file.extends, scope, index)
     for element in file.types:
         if isinstance(element, Message):
             _check_message(element, scope.inner(element.name), index)
+
+
+def _check_extends(extends: Iterable[Extend], scope: Scope, index: TypeIndex) -> None:
+    for extend in extends:
+        for field in extend.fields:
+            if index.type(extend.name, scope) is None:
+                raise _not_defined(scope, field.name, extend.name)
+            _check_field(field, scope, index, frozenset())
 
 
 def _check_message(message: Message, scope: Scope, index: TypeIndex) -> None:
     groups = frozenset(group.name for group in message.groups)
     for field in (*message.fields, *(field for oneof in message.oneofs for field in oneof.fields)):
         _check_field(field, scope, index, groups)
+    _check_extends(message.extends, scope, index)
     for element in message.types:
         if isinstance(element, Message):
             _check_message(element, scope.inner(element.name), index)
@@ -124,5 +134,9 @@ def _check_field(field: Field, scope: Scope, index: TypeIndex, groups: frozenset
     if type_name in SCALARS or type_name in groups or index.type(type_name, scope) is not None:
         return
     name = f"{map_entry_name(field.name)}.value" if types else field.name
+    raise _not_defined(scope, name, type_name)
+
+
+def _not_defined(scope: Scope, name: str, type_name: str) -> InvalidSchema:
     full_name = ".".join((*filter(None, (scope.package, *scope.types)), name))
-    raise InvalidSchema(f'{_INVALID}{full_name}: "{type_name}" is not defined.')
+    return InvalidSchema(f'{_INVALID}{full_name}: "{type_name}" is not defined.')

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation, localcontext
 from itertools import groupby
 from operator import attrgetter
 
@@ -35,12 +34,12 @@ from moldau.schemas.protobuf.elements import (
     map_types,
 )
 from moldau.schemas.protobuf.index import Scope, TypeIndex
+from moldau.schemas.protobuf.numbers import normalized_number
 from moldau.schemas.protobuf.options import accumulated, as_map
 from moldau.schemas.protobuf.printer import default_value
 from moldau.schemas.schema import InvalidSchema
 
 _KEY_TYPES = SCALARS - {"bytes", "double", "float"}
-_NUMBER_DIGITS = 400
 
 
 def normalized(file: ProtoFile, index: TypeIndex) -> ProtoFile:
@@ -234,7 +233,7 @@ class _Normalizer:
 
     def _value(self, value: OptionValue, scope: Scope) -> OptionValue:
         if isinstance(value, Literal):
-            return Literal(_number(value.text), is_number=True) if value.is_number else value
+            return Literal(normalized_number(value.text), is_number=True) if value.is_number else value
         if isinstance(value, Option):
             return value._replace(value=self._value(value.value, scope))
         if isinstance(value, list):
@@ -282,24 +281,3 @@ def _sorted_reserved(reserved: Iterable[Reserved]) -> tuple[Reserved, ...]:
 
 def _reserved_text(value: int | Range | str) -> str:
     return f"{value.first}..{value.last}" if isinstance(value, Range) else str(value)
-
-
-def _number(text: str) -> str:
-    """Print a number like Java's DecimalFormat: decimal, up to three fraction digits, no exponent."""
-    digits = text.lower().removeprefix("-")
-    sign = "-" if text.startswith("-") else ""
-    if len(digits) > _NUMBER_DIGITS:
-        return text
-    try:
-        if digits.startswith("0x"):
-            return str(int(sign + digits, 16))
-        if len(digits) > 1 and digits.startswith("0") and digits.isdecimal():
-            return str(int(sign + digits, 8))
-        number = Decimal(text)
-    except (ValueError, InvalidOperation):
-        return text
-    if not number.is_finite() or abs(number.adjusted()) > _NUMBER_DIGITS:
-        return text
-    with localcontext(prec=2 * _NUMBER_DIGITS, rounding=ROUND_HALF_EVEN):
-        rounded = f"{number.quantize(Decimal('0.001')):f}"
-    return rounded.rstrip("0").rstrip(".")

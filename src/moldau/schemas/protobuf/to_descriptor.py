@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from moldau.schemas.protobuf.descriptor_classes import file_class, meta_extension
+from moldau.schemas.protobuf.descriptor_classes import KNOWN_OPTIONS, file_class, meta_extension
 from moldau.schemas.protobuf.elements import (
     SCALARS,
     Enum,
@@ -239,12 +239,8 @@ def _set_options(declaration: Any, options: tuple[Option, ...]) -> None:
 
 def _set_standard_option(options: Any, name: str, value: OptionValue) -> None:
     name, _, rest = name.partition(".")
-    field = options.DESCRIPTOR.fields_by_name.get(name)
-    if field is None or field.is_extension:
-        return
-    if rest:
-        value = {rest: value}
-    _set_field(options, field, value)
+    if name in KNOWN_OPTIONS[options.DESCRIPTOR.name]:
+        _set_field(options, options.DESCRIPTOR.fields_by_name[name], {rest: value} if rest else value)
 
 
 def _set_message(message: Any, value: OptionValue) -> None:

@@ -21,6 +21,7 @@ from moldau.replication.leadership import IsrChange, Leadership
 from moldau.replication.local_broker import LocalBroker
 from moldau.replication.partition_changes import PartitionChanges
 from moldau.replication.progress import Progress
+from moldau.replication.traffic import TopicTraffic
 from moldau.storage.disk.disk import Buffer
 from moldau.storage.log.append import AppendInfo, Origin
 from moldau.storage.log.log import Log
@@ -39,6 +40,7 @@ class Partition:
         "progress",
         "topic_id",
         "topic_partition",
+        "traffic",
     )
 
     def __init__(
@@ -48,6 +50,7 @@ class Partition:
         log: Log | None,
         broker: LocalBroker,
         changes: PartitionChanges,
+        traffic: TopicTraffic | None = None,
     ) -> None:
         self.topic_partition = topic_partition
         self.topic_id = topic_id
@@ -56,6 +59,8 @@ class Partition:
         #: None unless this node is the leader.
         self.leadership: Leadership | None = None
         self.progress = Progress()
+        #: Shared by the replicas of the topic on this node.
+        self.traffic = traffic or TopicTraffic()
         self._registration: PartitionRegistration | None = None
         self._broker = broker
         self._changes = changes
@@ -216,7 +221,11 @@ class Partition:
             guard=guard,
             transaction_version=transaction_version,
         )
+        traffic = self.traffic
+        traffic.produce_requests += 1
         if not info.duplicate:
+            traffic.messages_in += info.last_offset - info.first_offset + 1
+            traffic.bytes_in += info.size
             progress = self.progress
             progress.appended(info.size)
             self._advance(log)
@@ -259,11 +268,12 @@ class Partition:
         return self.leadership is not None and self.leadership.pending is change
 
     def change_made(self, change: IsrChange, answer: ResponsePartitionData) -> None:
-        leadership = self.leadership
+        leadership, size = self.leadership, len(self.registration.isr)
         if leadership is None or not leadership.confirmed(
             change, tuple(answer.isr), answer.leader_epoch, answer.partition_epoch
         ):
             return
+        self._changes.count(len(answer.isr) - size)
         self._registration = leadership.registration
         logger.info("%s: in-sync replicas are %s", self.topic_partition, answer.isr)
         if self.log is not None:
@@ -285,6 +295,7 @@ class Partition:
         if info is None:
             return 0
         self.progress.appended(info.size)
+        self.traffic.replication_bytes_in += info.size
         return info.size
 
     def adopt_offsets(self, high_watermark: int, log_start_offset: int) -> None:

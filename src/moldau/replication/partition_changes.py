@@ -55,6 +55,14 @@ class PartitionChanges:
         self._closed = False
         self._failures = 0
         self._log_throttle = LogThrottle()
+        self.isr_shrinks = 0
+        self.isr_expands = 0
+        self.refused = 0
+
+    def count(self, growth: int) -> None:
+        """Count a confirmed change by the growth of the ISR."""
+        self.isr_expands += growth > 0
+        self.isr_shrinks += growth < 0
 
     def submit(self, partition: Proposer, change: IsrChange) -> None:
         key = (partition.topic_id, partition.topic_partition.partition)
@@ -137,6 +145,7 @@ class PartitionChanges:
                 again = True
                 continue
             code = ErrorCode(answer.error_code)
+            self.refused += code is not ErrorCode.NONE
             if code and partition.change_refused(change, code):
                 again = True
                 continue

@@ -24,6 +24,7 @@ from moldau.replication.partition import Partition
 from moldau.replication.partition_changes import AlterPartition, PartitionChanges
 from moldau.replication.replica_logs import Placed, ReplicaLogs
 from moldau.replication.throttles import Throttles
+from moldau.replication.traffic import Traffic
 from moldau.storage.disk.disk import DiskFull, LogDirectoryFailed
 from moldau.storage.log.config import LogConfig
 from moldau.storage.log.log import Log
@@ -47,9 +48,10 @@ class ReplicaManager:
     ) -> None:
         self._broker = broker
         self._next_disk_full_log = 0.0
+        self.traffic = Traffic()
         self._logs = logs
         self._config_of = config_of
-        self._changes = PartitionChanges(broker, alter_partition)
+        self.changes = PartitionChanges(broker, alter_partition)
         self.throttles = Throttles(broker)
         logs.moves.throttle = self.throttles.moves
         self._fetchers = Fetchers(broker, logs, self.throttles.follower, self.storage_failed, connector)
@@ -64,7 +66,7 @@ class ReplicaManager:
     async def close(self) -> None:
         """Stop fetching and proposing ISR changes."""
         await self._fetchers.close()
-        await self._changes.close()
+        await self.changes.close()
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(self._partitions.values())
@@ -152,7 +154,8 @@ class ReplicaManager:
 
     def _add(self, topic: TopicImage, index: int, log: Log | None) -> None:
         topic_partition = TopicPartition(topic.name, index)
-        partition = Partition(topic_partition, topic.id, log, self._broker, self._changes)
+        traffic = self.traffic.add_replica(topic.name)
+        partition = Partition(topic_partition, topic.id, log, self._broker, self.changes, traffic)
         self._partitions[topic.id, index] = partition
         self._by_name[topic_partition] = partition
 
@@ -182,6 +185,7 @@ class ReplicaManager:
             if self._by_name.get(partition.topic_partition) is partition:
                 del self._by_name[partition.topic_partition]
             partition.stop()
+            self.traffic.remove_replica(partition.topic_partition.topic)
             removed.append(partition.topic_partition)
         if removed:
             await self._logs.delete(*removed)

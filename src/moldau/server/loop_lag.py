@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 
 from moldau.base.clock import Clock
 
@@ -28,6 +29,8 @@ class LoopLag:
         self.largest_ms = 0.0
         self.samples = 0
         self.over_budget = 0
+        #: Called with each sample, in milliseconds.
+        self.on_sample: Callable[[float], None] | None = None
         self._clock = clock
         self._timer: asyncio.TimerHandle | None = None
         self._next_log = 0.0
@@ -46,6 +49,8 @@ class LoopLag:
         self.last_ms = max(0.0, now - due) * 1000
         self.largest_ms = max(self.largest_ms, self.last_ms)
         self.samples += 1
+        if self.on_sample is not None:
+            self.on_sample(self.last_ms)
         if self.last_ms > BUDGET_MS:
             self.over_budget += 1
         if self.last_ms > _LOG_ABOVE_MS and now >= self._next_log:

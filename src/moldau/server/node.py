@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
@@ -56,6 +57,9 @@ from moldau.storage.cleaner.job import CleanerRunner
 from moldau.storage.directories.directory import LogDirectory
 from moldau.storage.disk.disk import Disk
 
+if TYPE_CHECKING:
+    from moldau.server.metrics.service import NodeMetrics
+
 logger = logging.getLogger(__name__)
 
 _LOG_WAIT_SECONDS = 5.0
@@ -81,7 +85,12 @@ class Node:
     ) -> None:
         self.id = config.node_id
         self.failed = False
+        #: Whether clients are served, and whether `stop` has begun.
+        self.started = False
+        self.stopping = False
         self.ports: dict[str, int] = {}
+        #: The port of `/metrics`; -1 if it is not served.
+        self.metrics_port = -1
         #: Of the broker's listeners; those of the controller have limits of their own, as in Kafka.
         self.limits = connection_limits(config)
         self._controller_limits = connection_limits(config)
@@ -115,6 +124,8 @@ class Node:
         self._broker: Broker | None = None
         #: Set if the metadata log is outside the log directories and has to be locked separately.
         self._metadata_folder: LogDirectory | None = None
+        #: None unless `metrics.port` is set.
+        self._metrics: NodeMetrics | None = None
 
     # For tests, simulations and tools that run a node in their own process.
 
@@ -145,6 +156,11 @@ class Node:
         return self._broker
 
     @property
+    def broker_role(self) -> Broker | None:
+        """The broker of this node; None before `start` and on a node that is only a controller."""
+        return self._broker
+
+    @property
     def metadata(self) -> MetadataQuorum:
         return self.services.quorum
 
@@ -155,6 +171,9 @@ class Node:
     # Start.
 
     async def start(self) -> None:
+        if self.settings.config.integer("metrics.port") >= 0:
+            await self._open_metrics()
+        requests = None if self._metrics is None else self._metrics.requests
         await self._pool.run(self._tls.load)
         self.ports.update(self._listeners.bind())
         folders = await self._pool.run(
@@ -167,7 +186,7 @@ class Node:
         await self._lock_folders(folders)
         authenticators = self._authenticators()
         await self._listeners.accept(
-            CONTROLLER, controller_handlers(services), authenticators, services.authorizer
+            CONTROLLER, controller_handlers(services), authenticators, services.authorizer, requests=requests
         )
         await services.quorum.start()
         await self._apply_committed_metadata(services.quorum)
@@ -184,9 +203,19 @@ class Node:
                 authenticators,
                 services.authorizer,
                 Throttle(self._quotas, self._clock),
+                requests,
             )
             await broker.unfence()
+        self.started = True
         logger.info("node %d of cluster %s is ready on %s", self.id, self.cluster_id, self.ports)
+
+    async def _open_metrics(self) -> None:
+        """Serve metrics and health; imported here, so that a node without them costs as little as before."""
+        from moldau.server.metrics.service import NodeMetrics
+
+        self._metrics = NodeMetrics(self, self._clock, self._pool)
+        self.metrics_port = await self._metrics.open()
+        logger.info("metrics and health are served on port %d", self.metrics_port)
 
     def _wire(self, folders: NodeFolders) -> NodeServices:
         config, clock, pool = self.settings.config, self._clock, self._pool
@@ -397,6 +426,7 @@ class Node:
 
     async def stop(self) -> None:
         """Stop, in reverse order, the parts that `start` has started."""
+        self.stopping = True
         broker, services = self._broker, self._services
         if broker is not None and not self.failed:
             await broker.controlled_shutdown()
@@ -415,3 +445,5 @@ class Node:
         await self._listeners.close(CONTROLLER)
         if self._metadata_folder is not None:
             self._metadata_folder.release()
+        if self._metrics is not None:
+            await self._metrics.close()

@@ -27,6 +27,13 @@ class MetadataPublisher:
         self._announced = -1
         self._waiters: list[tuple[Shows, asyncio.Future[None]]] = []
         self._task: asyncio.Task[None] | None = None
+        self._applying_since: float | None = None
+
+    @property
+    def applying_seconds(self) -> float:
+        """How long the present image is being applied; 0 if none is."""
+        begin = self._applying_since
+        return 0.0 if begin is None else asyncio.get_running_loop().time() - begin
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._run())
@@ -70,7 +77,9 @@ class MetadataPublisher:
 
     async def _run(self) -> None:
         while True:
+            self._applying_since = None
             delta, image = await self._queue.get()
+            self._applying_since = asyncio.get_running_loop().time()
             try:
                 await self._apply(delta, image)
             except Exception as error:  # noqa: BLE001  the image is not applied

@@ -56,6 +56,10 @@ class BrokerLifecycle:
         self._controller = controller
         self._metadata = metadata
         self._cordoned = cordoned
+        #: When the controller accepted the last heartbeat, on the loop's clock, and whether it keeps this
+        #: broker fenced.
+        self.heartbeat_at: float | None = None
+        self.is_fenced = True
         self._offline: list[DirectoryId] = []
         self._log_throttle = LogThrottle()
 
@@ -178,7 +182,7 @@ class BrokerLifecycle:
             logger.warning("controlled shutdown failed: %s", error)
 
     async def _send_heartbeat(self, *, want_shut_down: bool = False) -> BrokerHeartbeatResponse:
-        return await self._controller.send(
+        response = await self._controller.send(
             HEARTBEAT,
             BrokerHeartbeatRequest(
                 broker_id=self._identity.node_id,
@@ -190,6 +194,9 @@ class BrokerLifecycle:
             ),
             broker_heartbeat,
         )
+        self.heartbeat_at = asyncio.get_running_loop().time()
+        self.is_fenced = response.is_fenced
+        return response
 
 
 def _after(offset: int) -> Callable[[MetadataImage], bool]:

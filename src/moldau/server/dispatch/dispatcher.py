@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.controller.errors import failure_response
@@ -30,6 +30,9 @@ from moldau.server.dispatch.context import (
 from moldau.server.dispatch.frames import decode_frame, encode_frame, not_served
 from moldau.server.dispatch.throttle import UNLIMITED, RequestMeter, Throttle
 
+if TYPE_CHECKING:
+    from moldau.server.metrics.requests import RequestMetrics, WaitingRequest
+
 logger = logging.getLogger(__name__)
 
 
@@ -42,20 +45,23 @@ class ApiDispatcher:
         authentication: Authentication,
         on_disconnect: Callable[[Connection], None],
         throttle: Throttle | None = None,
+        requests: RequestMetrics | None = None,
     ) -> None:
-        """`throttle` is None if no quotas apply to the listener."""
+        """`throttle` is None if no quotas apply to the listener, `requests` if they are not measured."""
         self._listener = listener
         self._apis = listener.apis
         self._handlers = listener.handlers
         self._authentication = authentication
         self._on_disconnect = on_disconnect
         self._throttle = throttle or UNLIMITED
+        self._requests = requests
 
     def dispatch(self, connection: Connection, frame: memoryview) -> Response:
         if connection.principal is None or connection.session_ends_at is not None:
             response = self._authentication.intercept(connection, frame)
             if response is not None:
                 return response
+        begin = 0.0 if self._requests is None else self._requests.now()
         meter = self._throttle.begin(connection, len(frame)) if self._throttle.quotas.active else None
         header, served, request = decode_frame(self._apis, frame)
         if served is None or request is None:
@@ -72,7 +78,7 @@ class ApiDispatcher:
         )
         if meter is not None and not meter.decoded(context, request):
             meter = None
-        return self._run(served, header, context, request, meter)
+        return self._run(served, header, context, request, meter, begin)
 
     def disconnected(self, connection: Connection) -> None:
         self._authentication.disconnected(connection)
@@ -85,6 +91,7 @@ class ApiDispatcher:
         context: RequestContext,
         request: Message,
         meter: RequestMeter | None,
+        begin: float,
     ) -> Response:
         try:
             result = self._handlers[header.api_key](context, request)
@@ -97,13 +104,18 @@ class ApiDispatcher:
         if result is None or isinstance(result, Message):
             if meter is not None:
                 meter.answered(result)
-            return Response(encode_frame(header, result))
+            response = Response(encode_frame(header, result))
+            if self._requests is not None:
+                self._requests.answered(header, request, result, begin)
+            return response
+        overlapping = False
         if isinstance(result, Pending):
             if result.keeps_frame:
                 context.connection.keep_frame()
-            pending = self._later(served, header, request, result.response, meter)
-            return Response(pending=pending, overlapping=result.overlapping)
-        return Response(pending=self._later(served, header, request, result, meter))
+            overlapping, result = result.overlapping, result.response
+        waiting = None if self._requests is None else self._requests.waiting(header, request, begin)
+        pending = self._later(served, header, request, result, meter, waiting)
+        return Response(pending=pending, overlapping=overlapping)
 
     async def _later(
         self,
@@ -112,16 +124,25 @@ class ApiDispatcher:
         request: Message,
         result: Awaitable[Message | None],
         meter: RequestMeter | None,
+        waiting: WaitingRequest | None,
     ) -> Parts:
+        if waiting is not None:
+            waiting.begin()
         try:
             response = await (result if meter is None else meter.measured(result))
         except CloseConnection:
             raise
         except Exception as error:  # noqa: BLE001  as above
             response = failure(served, header.api_version, request, error)
+        finally:
+            if waiting is not None:
+                waiting.end()
         if meter is not None:
             meter.answered(response)
-        return encode_frame(header, response)
+        parts = encode_frame(header, response)
+        if waiting is not None:
+            waiting.answered(response)
+        return parts
 
 
 def failure(served: ServedApi, version: int, request: Message, error: Exception) -> Message:

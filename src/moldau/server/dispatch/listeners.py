@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from moldau.config.broker.config import BrokerConfig
 from moldau.config.listeners import Endpoint
@@ -17,6 +18,9 @@ from moldau.server.dispatch.context import Handler, ListenerContext
 from moldau.server.dispatch.dispatcher import ApiDispatcher
 from moldau.server.dispatch.throttle import Throttle
 from moldau.server.settings import BROKER, CONTROLLER
+
+if TYPE_CHECKING:
+    from moldau.server.metrics.requests import RequestMetrics
 
 
 class Listeners:
@@ -63,13 +67,17 @@ class Listeners:
         authenticators: Authenticators,
         authorizer: Authorizer | None,
         throttle: Throttle | None = None,
+        requests: RequestMetrics | None = None,
     ) -> None:
-        """Serve the listeners of a role; `throttle` is None if no quotas apply to them."""
+        """Serve the listeners of a role; `throttle` is None if no quotas apply to them, `requests` if they
+        are not measured."""
         apis = served_apis(role, unstable=self._config["unstable.api.versions.enable"])
         for listener in self._of(role):
             protocol = self._protocols[listener.name]
             context = ListenerContext(listener.name, role, protocol, apis, handlers, authorizer)
-            dispatcher = ApiDispatcher(context, authenticators.of(context), self._on_disconnect, throttle)
+            dispatcher = ApiDispatcher(
+                context, authenticators.of(context), self._on_disconnect, throttle, requests
+            )
             await listener.accept(dispatcher)
 
     async def close(self, role: str) -> None:

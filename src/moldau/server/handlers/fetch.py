@@ -63,6 +63,7 @@ from moldau.replication.partition import Partition
 from moldau.replication.progress import Observers
 from moldau.replication.remote_replica import RemoteReplica
 from moldau.replication.replica_manager import ReplicaManager
+from moldau.replication.traffic import TopicTraffic
 from moldau.security.acl.permissions import CLUSTER_ACTION, READ_TOPIC
 from moldau.server.brokers.current_leaders import CurrentLeaders
 from moldau.server.dispatch.context import RequestContext
@@ -205,6 +206,8 @@ class _Fetch:
         self._partitions: list[Partition] = []
         #: The readable end of each log when it was read.
         self._seen: list[tuple[Log, tuple[int, ...]]] = []
+        #: The bytes read of each topic.
+        self._read_bytes: list[tuple[TopicTraffic, int]] = []
         self._deadline = asyncio.get_running_loop().time() + request.max_wait_ms / 1000
 
     def authorize(self) -> None:
@@ -254,6 +257,7 @@ class _Fetch:
         self.responses = {}
         self._partitions = []
         self._seen = []
+        self._read_bytes = []
         self.size = 0
         self.urgent = False
 
@@ -270,6 +274,8 @@ class _Fetch:
         except KafkaError as error:
             self.urgent = True
             self.replicas.storage_failed(error)
+            name = _topic_name(self.metadata.image.topics.by_id, key)
+            self.replicas.traffic.fetch_failed(name or "", error.code)
             answer = _failed(asked.partition, error.code, unknown=error.code in _UNKNOWN)
         if answer is None:
             return False
@@ -323,10 +329,15 @@ class _Fetch:
             return answer
         if found is None:
             found = self._read(log, asked, blocking=False)
+        else:
+            partition.traffic.disk_bytes += found.size
         if found is None:
             return None
         self.size += found.size
         answer.records = found.parts
+        partition.traffic.fetch_requests += 1
+        if found.size:
+            self._read_bytes.append((partition.traffic, found.size))
         if follower is not None and replica is not None:
             follower.record_fetch(partition, asked, leader_end, found.size)
             answer.high_watermark = log.high_watermark
@@ -464,6 +475,7 @@ class _Fetch:
             if throttle_ms > 0:
                 session_id = self.sessions.throttled(self.session)
                 return FetchResponse(throttle_time_ms=throttle_ms, session_id=session_id)
+        self._count_bytes()
         topics: dict[tuple[str, bytes], FetchableTopicResponse] = {}
         leaders: CurrentLeaders | None = None
         for key, answer in self.responses.items():
@@ -483,6 +495,14 @@ class _Fetch:
         if leaders is not None and self.follower is None:
             response.node_endpoints = [NodeEndpoint(**each) for each in leaders.endpoints]
         return response
+
+    def _count_bytes(self) -> None:
+        if self.follower is None:
+            for traffic, size in self._read_bytes:
+                traffic.bytes_out += size
+        else:
+            for traffic, size in self._read_bytes:
+                traffic.replication_bytes_out += size
 
 
 def _topic_name(topics: Mapping[TopicId, TopicImage], key: SessionKey) -> str | None:

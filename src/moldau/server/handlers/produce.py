@@ -336,6 +336,7 @@ class _Produce:
     def _error(self, index: int, error: KafkaError, topic: TopicProduceData) -> PartitionProduceResponse:
         self.errors += 1
         self.replicas.storage_failed(error)
+        self._count_failure(index, error, topic)
         answer = PartitionProduceResponse(
             index=index, error_code=error.code, base_offset=-1, error_message=error.message
         )
@@ -349,6 +350,15 @@ class _Produce:
         if answer.record_errors or found_by_log:
             answer.log_start_offset = self._log_start_offset(topic, index)
         return answer
+
+    def _count_failure(self, index: int, error: KafkaError, topic: TopicProduceData) -> None:
+        found = self.metadata.image.topics.by_id.get(topic.topic_id)
+        rejected = 0
+        if error.code is ErrorCode.MESSAGE_TOO_LARGE:
+            rejected = sum(len(each.records or b"") for each in topic.partition_data if each.index == index)
+        self.replicas.traffic.produce_failed(
+            topic.name if found is None else found.name, error.code, rejected
+        )
 
     def _add_current_leader(self, answer: PartitionProduceResponse, topic: TopicProduceData) -> None:
         if self.leaders is None:

@@ -103,6 +103,7 @@ class FetchSessionCache:
     slots: int
     min_eviction_ms: int = 120_000
     sessions: dict[int, FetchSession] = field(default_factory=dict)
+    evictions: int = 0
 
     def resolve(self, request: FetchRequest, uses_topic_ids: bool) -> FetchSession:
         """Return the session of a request, updated by it; raise Kafka's error if it does not fit."""
@@ -154,14 +155,18 @@ class FetchSessionCache:
             return False
         idle = min(self.sessions.values(), key=lambda session: session.last_used_ms)
         if now - idle.last_used_ms > self.min_eviction_ms:
-            del self.sessions[idle.id]
+            self._evict(idle)
             return True
         old = [each for each in self.sessions.values() if now - each.created_ms > self.min_eviction_ms]
         smallest = min(old, key=lambda session: len(session.partitions), default=None)
         if smallest is not None and len(smallest.partitions) < size:
-            del self.sessions[smallest.id]
+            self._evict(smallest)
             return True
         return False
+
+    def _evict(self, session: FetchSession) -> None:
+        del self.sessions[session.id]
+        self.evictions += 1
 
     def _free_id(self) -> int:
         while True:

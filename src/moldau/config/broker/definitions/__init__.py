@@ -11,6 +11,7 @@ from moldau.config.broker.definitions import (
     log,
     network,
     node,
+    observability,
     remote_log,
     replication,
     sasl,
@@ -33,6 +34,7 @@ BROKER_CONFIGS: dict[str, ConfigKey] = table(
     security.CONFIGS,
     sasl.CONFIGS,
     schema_validation.CONFIGS,
+    observability.CONFIGS,
 )
 DYNAMIC_BROKER_CONFIGS: dict[str, ConfigKey] = table(replication.DYNAMIC_CONFIGS)
 

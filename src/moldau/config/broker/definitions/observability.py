@@ -1,0 +1,45 @@
+"""Metrics, health and telemetry over HTTP: ours, not Kafka's, which has JMX for it.
+
+They are internal, so that DescribeConfigs returns what Kafka returns.
+"""
+
+from __future__ import annotations
+
+from moldau.config.definition import INT, STRING, ConfigKey
+from moldau.config.validators import NonEmpty, at_least, between
+
+CONFIGS: tuple[ConfigKey, ...] = (
+    ConfigKey(
+        "metrics.port",
+        INT,
+        -1,
+        "The port of `/metrics`, `/healthz` and `/readyz`. 0 takes any free port, -1 opens none.",
+        between(-1, 65_535),
+        internal=True,
+    ),
+    ConfigKey(
+        "metrics.host",
+        STRING,
+        None,
+        "The address on which `metrics.port` listens. By default it is the host of the first listener.",
+        NonEmpty(),
+        internal=True,
+    ),
+    ConfigKey(
+        "metrics.max.topics",
+        INT,
+        1000,
+        "How many topics have metrics of their own: those with the most traffic. All others are part of the "
+        "totals.",
+        at_least(0),
+        internal=True,
+    ),
+    ConfigKey(
+        "metrics.max.partitions",
+        INT,
+        10_000,
+        "How many partitions, and how many partitions of consumer groups, have metrics of their own.",
+        at_least(0),
+        internal=True,
+    ),
+)

@@ -1,0 +1,1 @@
+"""Collectors: each reads one part of the node and adds the samples of its families to a scrape."""

@@ -1,0 +1,54 @@
+"""The process and its event loop, from `/proc` where it exists, and from the loop-lag sampler."""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import sys
+from pathlib import Path
+from typing import Final
+
+from moldau import __version__
+from moldau.metrics.catalog import process
+from moldau.metrics.exposition import Scrape
+from moldau.metrics.latencies import QUANTILES, quantiles_ms
+from moldau.server.metrics.loop import LoopSampler
+
+_STATM: Final = Path("/proc/self/statm")
+_FDS: Final = "/proc/self/fd"
+_PAGE_BYTES: Final = resource.getpagesize()
+
+
+def collect_process(scrape: Scrape, sampler: LoopSampler) -> None:
+    scrape.add(process.BUILD_INFO, 1, __version__, platform.python_version())
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    scrape.add(process.CPU_SECONDS, used.ru_utime + used.ru_stime)
+    virtual, resident = _memory(used.ru_maxrss)
+    scrape.add(process.VIRTUAL_MEMORY, virtual)
+    scrape.add(process.RESIDENT_MEMORY, resident)
+    scrape.add(process.OPEN_FDS, _open_files())
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    scrape.add(process.MAX_FDS, float("inf") if limit == resource.RLIM_INFINITY else limit)
+    scrape.add(process.START_TIME, sampler.started_at)
+    lag = sampler.lag
+    quantiles = zip(QUANTILES, quantiles_ms(lag.recent()), strict=True)
+    scrape.add_summary(process.LOOP_LAG, quantiles, lag.sum_us / 1000, lag.count)
+    scrape.add(process.LOOP_LAG_MAX, sampler.loop_lag.largest_ms)
+    scrape.add(process.LOOP_BLOCKED, sampler.loop_lag.over_budget)
+
+
+def _memory(largest_resident: int) -> tuple[int, int]:
+    """Return virtual and resident memory; the largest resident memory where there is no `/proc`."""
+    try:
+        virtual, resident, *_ = _STATM.read_text().split()
+    except OSError:
+        return 0, largest_resident * (1 if sys.platform == "darwin" else 1024)
+    return int(virtual) * _PAGE_BYTES, int(resident) * _PAGE_BYTES
+
+
+def _open_files() -> int:
+    try:
+        return len(os.listdir(_FDS))
+    except OSError:
+        return 0

@@ -1,0 +1,73 @@
+"""Requests by type, from the dispatcher's recorders."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from moldau.base.errors import ErrorCode
+from moldau.metrics.catalog import replicas, requests
+from moldau.metrics.exposition import Scrape
+from moldau.metrics.latencies import QUANTILES, merged, quantiles_ms
+from moldau.replication.traffic import Traffic
+from moldau.server.metrics.requests import RequestMetrics, RequestRecorder
+from moldau.server.metrics.slices import ScrapeSlice
+
+_ZEROS: Final = [(quantile, 0.0) for quantile in QUANTILES]
+#: Operations that wait in Kafka's purgatories, and the requests of which they are part.
+_DELAYED: Final = {
+    "Produce": ("Produce",),
+    "Fetch": ("FetchConsumer", "FetchFollower"),
+    "ShareFetch": ("ShareFetch",),
+    "DeleteRecords": ("DeleteRecords",),
+    "Rebalance": ("JoinGroup", "SyncGroup"),
+}
+
+
+async def collect_requests(
+    scrape: Scrape, turn: ScrapeSlice, metrics: RequestMetrics, traffic: Traffic | None
+) -> None:
+    for recorder in metrics:
+        _collect(scrape, recorder.name, (recorder,))
+        await turn.pause()
+    _collect(scrape, "Fetch", (metrics.fetch_consumer, metrics.fetch_follower))
+    if traffic is not None:
+        for request, failures in (("Produce", traffic.produce_failures), ("Fetch", traffic.fetch_failures)):
+            for code, count in failures.items():
+                scrape.add(requests.ERRORS, count, request, ErrorCode.of(code).name)
+    waiting = {recorder.name: recorder.waiting for recorder in metrics}
+    for operation, names in _DELAYED.items():
+        scrape.add(replicas.PURGATORY, sum(waiting.get(name, 0) for name in names), operation)
+
+
+def _collect(scrape: Scrape, name: str, parts: Sequence[RequestRecorder]) -> None:
+    """Add the samples of a request type; Fetch consists of FetchConsumer and FetchFollower."""
+    versions, errors = Counter[int](), Counter[int]()
+    for part in parts:
+        versions.update(part.versions)
+        errors.update(part.errors)
+    count = sum(part.count for part in parts)
+    for version, answered in sorted(versions.items()):
+        scrape.add(requests.REQUESTS, answered, name, version)
+    scrape.add(requests.ERRORS, count - errors.total(), name, "NONE")
+    for code, failed in sorted(errors.items()):
+        scrape.add(requests.ERRORS, failed, name, ErrorCode.of(code).name)
+    for family, counts, sum_us in (
+        (requests.TOTAL_TIME, (part.total_counts() for part in parts), sum(part.total_us for part in parts)),
+        (requests.LOCAL_TIME, (part.local_counts() for part in parts), sum(part.local_us for part in parts)),
+        (
+            requests.REMOTE_TIME,
+            (part.remote_counts() for part in parts),
+            sum(part.remote.sum_us for part in parts),
+        ),
+        (
+            requests.THROTTLE_TIME,
+            (part.throttle_counts() for part in parts),
+            sum(part.throttle.sum_us for part in parts),
+        ),
+    ):
+        quantiles = zip(QUANTILES, quantiles_ms(merged(counts)), strict=True)
+        scrape.add_summary(family, quantiles, sum_us / 1000, count, name)
+    for family in requests.ZERO_PHASES:
+        scrape.add_summary(family, _ZEROS, 0, count, name)

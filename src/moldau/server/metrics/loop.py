@@ -1,0 +1,47 @@
+"""Samples of the event loop: its lag as a distribution, and the share of time in which it was idle."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from typing import Final
+
+from moldau.metrics.latencies import Latencies
+from moldau.server.loop_lag import LoopLag
+
+_INTERVAL_S: Final = 5.0
+#: Samples in the window of one minute.
+_SAMPLES: Final = 12
+
+
+class LoopSampler:
+    """Runs on the loop that it measures, from `start` to `stop`."""
+
+    def __init__(self, loop_lag: LoopLag) -> None:
+        self.loop_lag = loop_lag
+        self.lag = Latencies()
+        self.started_at = time.time()
+        #: Pairs of wall-clock and processor time of the loop's thread.
+        self._samples: deque[tuple[float, float]] = deque(maxlen=_SAMPLES + 1)
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        self.loop_lag.on_sample = lambda milliseconds: self.lag.record(int(milliseconds * 1000))
+        self._sample()
+
+    def stop(self) -> None:
+        self.loop_lag.on_sample = None
+        if self._timer is not None:
+            self._timer.cancel()
+
+    @property
+    def idle_ratio(self) -> float:
+        """The share of the last minute in which the loop used no processor."""
+        wall, used = self._samples[0]
+        elapsed = time.monotonic() - wall
+        return min(1.0, max(0.0, 1.0 - (time.thread_time() - used) / elapsed)) if elapsed > 0 else 1.0
+
+    def _sample(self) -> None:
+        self._samples.append((time.monotonic(), time.thread_time()))
+        self._timer = asyncio.get_running_loop().call_later(_INTERVAL_S, self._sample)

@@ -1,0 +1,173 @@
+"""Requests by type: numbers, errors and durations, recorded by the dispatcher.
+
+Recording is on the path of every request, so a request that is answered at once costs one bucket and three
+integers. Such a request has no remote time: its total time is its local time, and they share the bucket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from moldau.metrics.latencies import Latencies, bucket_of, merged
+from moldau.protocol.api_keys import ApiKey
+from moldau.protocol.apis import APIS
+from moldau.protocol.headers import RequestHeader
+from moldau.protocol.messages.fetch import FetchRequest
+from moldau.protocol.schema import Message
+
+_FETCH = int(ApiKey.FETCH)
+_MICROSECONDS = 1_000_000
+
+
+class RequestRecorder:
+    """Requests of one type. `at_once` are those without remote time."""
+
+    __slots__ = (
+        "at_once",
+        "errors",
+        "local",
+        "name",
+        "remote",
+        "throttle",
+        "total",
+        "versions",
+        "waiting",
+    )
+
+    def __init__(self, name: str, newest_version: int) -> None:
+        self.name = name
+        #: With the newest version, so that a type without requests is counted as 0.
+        self.versions = {newest_version: 0}
+        #: By error code; requests without an error are not counted here.
+        self.errors: dict[int, int] = {}
+        #: Requests that wait for their response now.
+        self.waiting = 0
+        self.at_once = Latencies()
+        self.total = Latencies()
+        self.local = Latencies()
+        self.remote = Latencies()
+        self.throttle = Latencies()
+
+    @property
+    def count(self) -> int:
+        return self.at_once.count + self.total.count
+
+    def rotate(self) -> None:
+        for each in (self.at_once, self.total, self.local, self.remote, self.throttle):
+            each.rotate()
+
+    def total_counts(self) -> list[int]:
+        return merged((self.at_once.recent(), self.total.recent()))
+
+    def local_counts(self) -> list[int]:
+        return merged((self.at_once.recent(), self.local.recent()))
+
+    @property
+    def total_us(self) -> int:
+        return self.at_once.sum_us + self.total.sum_us
+
+    @property
+    def local_us(self) -> int:
+        return self.at_once.sum_us + self.local.sum_us
+
+    def remote_counts(self) -> list[int]:
+        counts = self.remote.recent()
+        counts[0] += sum(self.at_once.recent())
+        return counts
+
+    def throttle_counts(self) -> list[int]:
+        counts = self.throttle.recent()
+        counts[0] += max(0, sum(self.total_counts()) - sum(counts))
+        return counts
+
+
+class RequestMetrics:
+    """All requests of a node. `now` is a monotonic clock in seconds."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self.now = now
+        self._recorders: dict[int, RequestRecorder] = {}
+        newest = APIS[ApiKey.FETCH].max_version
+        self.fetch_consumer = RequestRecorder("FetchConsumer", newest)
+        self.fetch_follower = RequestRecorder("FetchFollower", newest)
+        self._recorder(int(ApiKey.PRODUCE))
+
+    def __iter__(self) -> Iterator[RequestRecorder]:
+        yield from list(self._recorders.values())
+        yield self.fetch_consumer
+        yield self.fetch_follower
+
+    def rotate(self) -> None:
+        """Begin a new minute of the quantiles."""
+        for each in self:
+            each.rotate()
+
+    # For the dispatcher.
+
+    def waiting(self, header: RequestHeader, request: Message, begin: float) -> WaitingRequest:
+        """Return the measurement of a request whose handler has returned without a response."""
+        return WaitingRequest(self, self._of(header, request), header.api_version, begin)
+
+    def answered(
+        self, header: RequestHeader, request: Message, response: Message | None, begin: float
+    ) -> None:
+        """Record a request that is answered at once."""
+        microseconds = int((self.now() - begin) * _MICROSECONDS)
+        recorder = self._of(header, request)
+        latencies = recorder.at_once
+        latencies.counts[bucket_of(microseconds)] += 1
+        latencies.count += 1
+        latencies.sum_us += microseconds
+        count_response(recorder, header.api_version, response)
+
+    def _of(self, header: RequestHeader, request: Message) -> RequestRecorder:
+        key = header.api_key
+        if key == _FETCH and isinstance(request, FetchRequest):
+            is_follower = request.replica_id >= 0 or request.replica_state.replica_id >= 0
+            return self.fetch_follower if is_follower else self.fetch_consumer
+        return self._recorders.get(key) or self._recorder(key)
+
+    def _recorder(self, key: int) -> RequestRecorder:
+        api = APIS[ApiKey(key)]
+        recorder = self._recorders[key] = RequestRecorder(api.name, api.max_version)
+        return recorder
+
+
+class WaitingRequest:
+    """A request that waits for replicas, a flush, records, the disk or another node."""
+
+    __slots__ = ("_begin", "_handled", "_metrics", "_recorder", "_version")
+
+    def __init__(
+        self, metrics: RequestMetrics, recorder: RequestRecorder, version: int, begin: float
+    ) -> None:
+        self._metrics = metrics
+        self._recorder = recorder
+        self._version = version
+        self._begin = begin
+        self._handled = metrics.now()
+
+    def begin(self) -> None:
+        self._recorder.waiting += 1
+
+    def end(self) -> None:
+        self._recorder.waiting -= 1
+
+    def answered(self, response: Message | None) -> None:
+        recorder, begin, handled, now = self._recorder, self._begin, self._handled, self._metrics.now()
+        recorder.total.record(int((now - begin) * _MICROSECONDS))
+        recorder.local.record(int((handled - begin) * _MICROSECONDS))
+        recorder.remote.record(int((now - handled) * _MICROSECONDS))
+        count_response(recorder, self._version, response)
+
+
+def count_response(recorder: RequestRecorder, version: int, response: Any) -> None:
+    versions = recorder.versions
+    versions[version] = versions.get(version, 0) + 1
+    error_code = getattr(response, "error_code", 0)
+    if error_code:
+        recorder.errors[error_code] = recorder.errors.get(error_code, 0) + 1
+    throttle_ms = getattr(response, "throttle_time_ms", 0)
+    if throttle_ms:
+        recorder.throttle.record(throttle_ms * 1000)

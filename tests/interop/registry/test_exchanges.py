@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from moldau.http.asgi import Application, Message
 from moldau.registry.command import create_service
 from moldau.testing import Cluster
+from tests.harness.registry.application import ask
 
 pytestmark = pytest.mark.interop
 
@@ -65,7 +65,9 @@ async def _replay(sequence: dict[str, Any], bootstrap: str) -> None:
         await service.start(["http://127.0.0.1:8081"])
         ids: dict[int, int] = {}
         for number, exchange in enumerate(sequence["x"]):
-            status, body = await _ask(service.application, exchange)
+            given = (exchange.get("b") or "").encode()
+            answer = await ask(service.application, exchange["m"], exchange["p"], given, exchange["h"])
+            status, body = answer.status, answer.body.decode()
             where = f"{number}: {exchange['m']} {exchange['p']} {exchange.get('b')}"
             expected = exchange.get("r") or ""
             assert (where, status) == (where, exchange["s"]), body
@@ -86,33 +88,6 @@ def _properties(sequence: dict[str, Any], bootstrap: str) -> dict[str, str]:
         "schema.reject.empty.subject": str("RejectEmpty" in name).lower(),
         "reference.versions.strict": str("VersionsStrict" in name).lower(),
     }
-
-
-async def _ask(application: Application, exchange: dict[str, Any]) -> tuple[int, str]:
-    path, _, query = exchange["p"].partition("?")
-    started: list[Message] = []
-    parts: list[bytes] = []
-
-    async def receive() -> Message:
-        return {"type": "http.request", "body": (exchange.get("b") or "").encode()}
-
-    async def send(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            started.append(message)
-        else:
-            parts.append(message["body"])
-
-    scope = {
-        "type": "http",
-        "method": exchange["m"],
-        "path": path,
-        "raw_path": path.encode(),
-        "query_string": query.encode(),
-        "headers": [(name.encode(), value.encode()) for name, value in exchange["h"].items()],
-        "client": None,
-    }
-    await application(scope, receive, send)
-    return started[0]["status"], b"".join(parts).decode()
 
 
 def _parsed(body: str) -> Any:

@@ -6,25 +6,15 @@ import asyncio
 import functools
 import json
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from moldau.base.clock import SystemClock
-from moldau.http.asgi import Message
 from moldau.registry.api.application import RegistryApplication
 from moldau.registry.api.metadata import ServerMetadata
 from moldau.registry.service import RegistryService
 from moldau.registry.state.registry import RegistrySettings
+from tests.harness.registry.application import Answer, ask
 from tests.unit.registry.memory_log import MemoryLog, SteadyLeader
-
-
-class Answer(NamedTuple):
-    status: int
-    body: bytes
-    headers: dict[bytes, bytes]
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
 
 
 class TestRegistry:
@@ -44,30 +34,7 @@ class TestRegistry:
     async def ask(
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
     ) -> Answer:
-        data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
-        started: list[Message] = []
-        parts: list[bytes] = []
-
-        async def receive() -> Message:
-            return {"type": "http.request", "body": data}
-
-        async def send(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                started.append(message)
-            else:
-                parts.append(message["body"])
-
-        raw, _, query = path.partition("?")
-        scope = {
-            "type": "http",
-            "method": method,
-            "path": raw,
-            "raw_path": raw.encode(),
-            "query_string": query.encode(),
-            "headers": [(name.encode(), value.encode()) for name, value in (headers or {}).items()],
-        }
-        await self.application(scope, receive, send)
-        return Answer(started[0]["status"], b"".join(parts), dict(started[0]["headers"]))
+        return await ask(self.application, method, path, body, headers)
 
     async def register(self, subject: str, schema: object, **fields: Any) -> Answer:
         body = {"schema": schema if isinstance(schema, str) else json.dumps(schema), **fields}

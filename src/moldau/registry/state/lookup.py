@@ -18,8 +18,8 @@ from moldau.registry.state.names import context_of, parse_name
 from moldau.registry.state.records import Content
 from moldau.registry.state.registry import Decision, Registry
 from moldau.registry.state.requests import SchemaRequest
-from moldau.registry.state.store import Version
-from moldau.schemas.schema import InvalidSchema, ParsedSchema
+from moldau.registry.state.store import Version, is_canonical
+from moldau.schemas.schema import InvalidSchema, ParsedSchema, SchemaType
 
 
 class Match(NamedTuple):
@@ -194,9 +194,13 @@ def is_equal(
         return False
     if content.text == old.text and content.references == old.references:
         return True
-    if content.references or not old.references or content.schema_type != "AVRO":
+    if content.schema_type != SchemaType.AVRO:
         return False
     try:
+        if content.references == old.references and not is_canonical(old):
+            return registry.parse(subject, old).parsed.canonical == parsed.canonical
+        if content.references or not old.references:
+            return False
         return registry.parse(subject, old).parsed.formatted("resolved") == parsed.canonical
     except InvalidSchema:
         return False

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from typing import Final
 from uuid import UUID
 
 from moldau.registry.state import records
@@ -18,8 +19,12 @@ from moldau.registry.state.contracts import confluent_version
 from moldau.registry.state.names import ALL_CONTEXTS, context_of, covers, parse_name, relative_to
 from moldau.registry.state.records import Content, DamagedRecord, Json
 from moldau.schemas.guid import guid as guid_of
+from moldau.schemas.schema import SchemaType
 
 logger = logging.getLogger(__name__)
+
+#: The field with which Java's library begins every object.
+_FIRST_FIELD: Final = '"type":'
 
 
 class Version:
@@ -43,8 +48,8 @@ class Subject:
     def __init__(self) -> None:
         self.versions: dict[int, Version] = {}
         self.live = 0
-        #: Versions that a schema with another GUID may be equal to: they have references or a version of
-        #: their own in the metadata.
+        #: Versions that a schema with another GUID may be equal to: they have references, a version of
+        #: their own in the metadata, or a text that is not canonical.
         self.special = 0
 
     def latest(self) -> Version | None:
@@ -82,7 +87,8 @@ class Subject:
     def _count(self, version: Version, by: int) -> None:
         self.live += 0 if version.deleted else by
         content = version.content
-        self.special += by if content.references or confluent_version(content.metadata) is not None else 0
+        special = content.references or confluent_version(content.metadata) is not None
+        self.special += by if special or not is_canonical(content) else 0
 
 
 class Context:
@@ -138,7 +144,8 @@ class Store:
             return
         self.generation += 1
         try:
-            apply(key, decoded, None if value is None else records.decode(value), timestamp)
+            # Karapace writes an empty value where Confluent's writes none.
+            apply(key, decoded, records.decode(value) if value else None, timestamp)
         except (KeyError, TypeError, ValueError) as error:
             raise DamagedRecord(f"The record with the key {key[:200]!r} is incomplete: {error!r}") from None
 
@@ -345,3 +352,11 @@ class Store:
 def reference_targets(subject: str, content: Content) -> Iterable[VersionKey]:
     """Return the versions that a schema of `subject` refers to."""
     return ((relative_to(subject, each.subject), each.version) for each in content.references)
+
+
+def is_canonical(content: Content) -> bool:
+    """Return False for Avro texts that Karapace wrote: it sorts the fields of objects."""
+    if content.schema_type != SchemaType.AVRO:
+        return True
+    first = content.text.find("{")
+    return first < 0 or content.text.startswith(_FIRST_FIELD, first + 1)

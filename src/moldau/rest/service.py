@@ -11,7 +11,7 @@ from typing import Final
 from moldau.base.errors import KafkaError
 from moldau.http.asgi import CREDENTIALS, JSON, Application, Receive, Scope, Send, send_response
 from moldau.http.errors import ApiError, send_error
-from moldau.rest.engine.clients import ClientPool
+from moldau.rest.engine.clients import ClientPool, Clients
 from moldau.rest.engine.instances import Instances
 from moldau.rest.engine.streams import Streams
 from moldau.rest.errors import of_kafka
@@ -33,6 +33,7 @@ class RestProxy:
     def __init__(self, settings: RestSettings) -> None:
         self.settings = settings
         self._router = Router(ROUTES)
+        self._expiring: asyncio.Future[None] | None = None
 
     @property
     def application(self) -> Application:
@@ -46,15 +47,11 @@ class RestProxy:
         self.streams = Streams(self.instances)
         self.schemas = SchemaFormats(self.settings.registry)
         self._expiring = asyncio.ensure_future(self._expire())
-        if not self.settings.propagate:
-            await self.clients.shared.cluster_id()
-
-    @property
-    def pool(self) -> ThreadPoolExecutor:
-        """The threads for blocking calls of consumers."""
-        return self._pool
+        await self.clients.connect()
 
     async def close(self) -> None:
+        if self._expiring is None:
+            return
         self._expiring.cancel()
         await self.streams.close()
         await self.instances.close()
@@ -84,6 +81,8 @@ class RestProxy:
             try:
                 request = Request(scope, receive, send, params, self, clients)
                 response = await route.handler(request)
+            except KafkaError as error:
+                raise self._refusal(clients, error) from None
             finally:
                 clients.users -= 1
                 clients.last_used = asyncio.get_running_loop().time()
@@ -94,6 +93,12 @@ class RestProxy:
         else:
             if response is not None:
                 await _answer(scope, send, response)
+
+    def _refusal(self, clients: Clients, error: KafkaError) -> ApiError:
+        failure = of_kafka(error)
+        if failure.status != 401:
+            return failure
+        return ApiError(401, failure.error_code, failure.message, self.clients.refused(clients))
 
 
 async def _answer(scope: Scope, send: Send, response: Response) -> None:

@@ -2,8 +2,8 @@
 
 Without propagation, all requests share the clients of the proxy. With
 `confluent.rest.auth.propagate.method=SASL`, each user has clients that log in with the credentials of the
-requests (PLAIN or SCRAM, as `client.sasl.mechanism` says). They are bounded in number, and closed after a
-time without requests.
+requests: user and password with PLAIN or SCRAM, a bearer token with OAUTHBEARER, as `client.sasl.mechanism`
+says. They are bounded in number, and closed after a time without requests or if Kafka refuses the login.
 """
 
 from __future__ import annotations
@@ -14,10 +14,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.client.admin.client import AsyncAdminClient
-from moldau.http.authentication.credentials import BASIC, Credentials
+from moldau.http.asgi import Header
+from moldau.http.authentication.credentials import BASIC, BEARER, Credentials
 from moldau.http.errors import ApiError
 from moldau.rest.errors import KAFKA_AUTHENTICATION
 from moldau.rest.settings import RestSettings
+from moldau.security.sasl.mechanism import OAUTHBEARER
+from moldau.security.sasl.oauthbearer.settings import LOGIN_MODULE, TOKEN_OPTION
+from moldau.security.sasl.oauthbearer.token import (
+    InvalidToken,
+    read_object,
+    sections,
+    text_claim,
+    time_claim,
+)
+from moldau.security.sasl.plain import LOGIN_MODULE as PLAIN_MODULE
+from moldau.security.sasl.scram import LOGIN_MODULE as SCRAM_MODULE
 
 if TYPE_CHECKING:
     from moldau.rest.engine.producer import OutgoingRecord, Result, SharedProducer
@@ -26,14 +38,20 @@ if TYPE_CHECKING:
 _KNOWN_TOPIC_S: Final = 60.0
 _MOST_KNOWN_TOPICS: Final = 10_000
 _CREATION_S: Final = 3.0
-_CHALLENGE: Final = ((b"www-authenticate", b'Basic realm="kafka"'),)
 
 
 class Clients:
     """Clients are created when first used."""
 
-    def __init__(self, settings: RestSettings, login: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        settings: RestSettings,
+        login: Mapping[str, str] | None = None,
+        owner: Credentials | None = None,
+    ) -> None:
         self._settings = settings
+        #: Whose clients they are; None: all users'.
+        self.owner = owner
         self._login = dict(login or {})
         self.admin = AsyncAdminClient({**settings.admin, **self._login})
         self._producer: SharedProducer | None = None
@@ -100,38 +118,54 @@ class ClientPool:
 
     def __init__(self, settings: RestSettings) -> None:
         self._settings = settings
-        self._shared = Clients(settings)
+        #: Without propagation, of all users.
+        self._shared = None if settings.propagate else Clients(settings)
         self._propagated: dict[Credentials, Clients] = {}
 
-    @property
-    def shared(self) -> Clients:
-        return self._shared
+    async def connect(self) -> None:
+        """Reach the cluster with the login of the proxy, if it has one; `KafkaError` if that fails."""
+        if self._shared is not None:
+            await self._shared.cluster_id()
 
     async def of(self, credentials: Credentials | None) -> Clients:
         """Return the clients for a request; `ApiError` 401 without the credentials to propagate."""
-        if not self._settings.propagate:
+        if self._shared is not None:
             return self._shared
-        if credentials is None or credentials.scheme != BASIC or not credentials.user:
-            raise ApiError(401, KAFKA_AUTHENTICATION, "Basic credentials are required.", _CHALLENGE)
+        scheme = BEARER if self._mechanism == OAUTHBEARER else BASIC
+        if credentials is None or credentials.scheme != scheme or not _is_complete(credentials):
+            message = f"{scheme.capitalize()} credentials are required."
+            raise ApiError(401, KAFKA_AUTHENTICATION, message, self._challenge)
         clients = self._propagated.get(credentials)
         if clients is None:
             self._make_room()
-            clients = self._propagated[credentials] = Clients(self._settings, self._login(credentials))
+            clients = Clients(self._settings, self._login(credentials), credentials)
+            self._propagated[credentials] = clients
         return clients
+
+    def refused(self, clients: Clients) -> tuple[Header, ...]:
+        """Drop the clients of a user whose login Kafka has refused; return the headers of the answer."""
+        if clients.owner is not None and self._propagated.get(clients.owner) is clients:
+            self._close_later(clients.owner)
+        return self._challenge if self._settings.propagate else ()
+
+    @property
+    def _mechanism(self) -> str:
+        return str(self._settings.admin.get("sasl.mechanism", "PLAIN"))
+
+    @property
+    def _challenge(self) -> tuple[Header, ...]:
+        challenge = b"Bearer" if self._mechanism == OAUTHBEARER else b'Basic realm="kafka"'
+        return ((b"www-authenticate", challenge),)
 
     def _login(self, credentials: Credentials) -> dict[str, str]:
         """Return the properties of a login: a JAAS entry with the credentials."""
-        mechanism = str(self._settings.admin.get("sasl.mechanism", "PLAIN"))
-        module = (
-            "org.apache.kafka.common.security.plain.PlainLoginModule"
-            if mechanism == "PLAIN"
-            else "org.apache.kafka.common.security.scram.ScramLoginModule"
-        )
-        user, password = _quoted(credentials.user), _quoted(credentials.secret)
-        return {
-            "sasl.mechanism": mechanism,
-            "sasl.jaas.config": f"{module} required username={user} password={password};",
-        }
+        secret = _quoted(credentials.secret)
+        if credentials.scheme == BEARER:
+            entry = f"{LOGIN_MODULE} required {TOKEN_OPTION}={secret};"
+        else:
+            module = PLAIN_MODULE if self._mechanism == "PLAIN" else SCRAM_MODULE
+            entry = f"{module} required username={_quoted(credentials.user)} password={secret};"
+        return {"sasl.mechanism": self._mechanism, "sasl.jaas.config": entry}
 
     def _make_room(self) -> None:
         if len(self._propagated) < self._settings.max_propagated:
@@ -156,10 +190,23 @@ class ClientPool:
         task.add_done_callback(_CLOSING.discard)
 
     async def close(self) -> None:
-        await asyncio.gather(self._shared.close(), *(each.close() for each in self._propagated.values()))
+        everyone = [*self._propagated.values(), *([] if self._shared is None else [self._shared])]
+        await asyncio.gather(*(each.close() for each in everyone))
 
 
 _CLOSING: set[asyncio.Future[None]] = set()
+
+
+def _is_complete(credentials: Credentials) -> bool:
+    """Return whether there is a user, or a token of the form that the client of Kafka can read."""
+    if credentials.scheme == BASIC:
+        return bool(credentials.user)
+    try:
+        claims = read_object(sections(credentials.secret)[1])
+        text_claim(claims, "sub")
+        return time_claim(claims, "exp", required=True) is not None
+    except InvalidToken:
+        return False
 
 
 def _quoted(text: str) -> str:

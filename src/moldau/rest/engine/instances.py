@@ -6,7 +6,7 @@ import asyncio
 import logging
 import uuid
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -36,8 +36,12 @@ class InstanceConfig:
 class Instance:
     """A consumer that a client created. Its requests are served one after the other."""
 
-    def __init__(self, group: str, name: str, config: InstanceConfig, consumer: PolledConsumer) -> None:
+    def __init__(
+        self, group: str, name: str, config: InstanceConfig, consumer: PolledConsumer, owner: Hashable
+    ) -> None:
         self.group, self.name, self.config, self.consumer = group, name, config, consumer
+        #: Only requests of this user may use the instance.
+        self.owner = owner
         self.topics: list[str] = []
         self.pattern: str | None = None
         self.assigned: dict[tuple[str, int], int] = {}
@@ -157,7 +161,9 @@ class Instances:
         if len(self._instances) + self.streams >= self._settings.max_consumers:
             raise errors.too_many_consumers(self._settings.max_consumers)
 
-    def create(self, group: str, config: InstanceConfig, properties: Mapping[str, Any]) -> Instance:
+    def create(
+        self, group: str, config: InstanceConfig, properties: Mapping[str, Any], owner: Hashable = None
+    ) -> Instance:
         server = f"{self._settings.id}-" if self._settings.id else ""
         name = config.name or f"rest-consumer-{server}{uuid.uuid4()}"
         if (group, name) in self._instances:
@@ -172,14 +178,14 @@ class Instances:
             consumer = PolledConsumer(wanted, self.pool)
         except KafkaError as error:
             raise errors.unprocessable(42204, f"Invalid consumer configuration: {error}") from None
-        instance = Instance(group, name, config, consumer)
+        instance = Instance(group, name, config, consumer, owner)
         self._instances[(group, name)] = instance
         self.touch(instance)
         return instance
 
-    def get(self, group: str, name: str) -> Instance:
+    def get(self, group: str, name: str, owner: Hashable = None) -> Instance:
         instance = self._instances.get((group, name))
-        if instance is None:
+        if instance is None or instance.owner != owner:
             raise errors.instance_not_found()
         self.touch(instance)
         return instance
@@ -187,8 +193,8 @@ class Instances:
     def touch(self, instance: Instance) -> None:
         instance.expires = asyncio.get_running_loop().time() + self._settings.instance_timeout_ms / 1000
 
-    async def delete(self, group: str, name: str) -> None:
-        instance = self.get(group, name)
+    async def delete(self, group: str, name: str, owner: Hashable = None) -> None:
+        instance = self.get(group, name, owner)
         del self._instances[(group, name)]
         await instance.consumer.close()
 

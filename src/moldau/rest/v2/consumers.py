@@ -26,7 +26,8 @@ _FORMATS = frozenset(EMBEDDED.values())
 def used_instance(request: Request) -> Iterator[Instance]:
     """The instance of the path; it does not expire meanwhile."""
     instances = request.proxy.instances
-    instance = instances.get(request.params["group_name"], request.params["instance"])
+    owner = request.clients.owner
+    instance = instances.get(request.params["group_name"], request.params["instance"], owner)
     instance.users += 1
     try:
         yield instance
@@ -39,13 +40,15 @@ async def create(request: Request) -> Response:
     body = await _body(request, required=False)
     config = _config(body)
     group = request.params["group_name"]
-    instance = request.proxy.instances.create(group, config, request.clients.consumer_properties())
+    clients = request.clients
+    instance = request.proxy.instances.create(group, config, clients.consumer_properties(), clients.owner)
     uri = f"{request.base_url}/consumers/{_quoted(group)}/instances/{_quoted(instance.name)}"
     return v2_response({"instance_id": instance.name, "base_uri": uri})
 
 
 async def delete(request: Request) -> Response:
-    await request.proxy.instances.delete(request.params["group_name"], request.params["instance"])
+    group, name = request.params["group_name"], request.params["instance"]
+    await request.proxy.instances.delete(group, name, request.clients.owner)
     return NO_CONTENT
 
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LOGIN_MODULE: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+#: A token that the caller has already, as an option of the JAAS entry; the name is Strimzi's.
+TOKEN_OPTION: Final = "oauth.access.token"
 
 _PACKAGE = "org.apache.kafka.common.security.oauthbearer."
 _UNSECURED = f"{_PACKAGE}internals.unsecured.OAuthBearerUnsecured"
@@ -98,7 +100,11 @@ def source_of(
     clock: Clock,
     randomness: Randomness,
 ) -> TokenSource:
-    """Return the source of a client's tokens: a token endpoint or a file if one is configured."""
+    """Return the source of a client's tokens: a given token, or an endpoint or a file if one is configured."""
+    if token := options.get(TOKEN_OPTION):
+        from moldau.security.sasl.oauthbearer.sources import RefreshingSource
+
+        return RefreshingSource(lambda: token, extensions_of(options, _EXTENSION), clock, randomness)
     name = "sasl.login.callback.handler.class"
     handler = _text(get, name)
     _check_class(name, handler, (*_RETRIEVING_LOGINS, *_UNSECURED_LOGINS))

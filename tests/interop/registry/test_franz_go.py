@@ -1,0 +1,40 @@
+"""franz-go's registry client (sr): one program with many checks, against `moldau registry`."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from moldau.testing import Cluster
+from tests.harness.registry_process import running_registry
+
+pytestmark = pytest.mark.interop
+
+MODULE = Path(__file__).parents[1] / "go"
+CHECKS = re.findall(r'\{"([a-z-]+)", \w+\},', (MODULE / "registry" / "main.go").read_text())
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    if shutil.which("go") is None:
+        pytest.skip("Go is not installed (https://go.dev/dl)")
+    program = tmp_path_factory.mktemp("go") / "registry"
+    build = ["go", "build", "-o", str(program), "./registry"]
+    built = subprocess.run(build, cwd=MODULE, capture_output=True, text=True, timeout=170, check=False)
+    if built.returncode != 0 and "dial tcp" in built.stderr:
+        pytest.skip("the Go proxy cannot be reached")
+    assert built.returncode == 0, built.stderr
+    with Cluster() as cluster, running_registry(cluster.bootstrap_servers) as registry:
+        command = [str(program), registry.url]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    yield {name: verdict for verdict, name in (line.split(" ", 1) for line in done.stdout.splitlines())}
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_franz_go(check: str, results: dict[str, str]) -> None:
+    assert results.get(check) == "PASS", results

@@ -16,7 +16,8 @@ from moldau.http.requests import read_body
 from moldau.registry.api import schemas, settings, subjects
 from moldau.registry.api.call import Call, Route
 from moldau.registry.api.metadata import ServerMetadata, metadata_routes
-from moldau.registry.authorization import Authorizer, Operation
+from moldau.registry.api.permissions import authorize
+from moldau.registry.authorization import Authorizer
 from moldau.registry.service import RegistryService
 from moldau.registry.state.registry import Decision, Registry
 
@@ -85,7 +86,8 @@ class RegistryApplication:
             raise ApiError(200, 200, "", [(b"allow", self._router.allowed(path))])
         route, parameters, context = self._router.match("GET" if method == "HEAD" else method, path)
         call = Call(parameters, query, body, context)
-        self._authorize(scope, route, call)
+        if self._authorizer is not None:
+            authorize(self._authorizer, scope[PRINCIPAL], route, call, self._service.registry)
         decision = await self._decide(route, call)
         answer = _encoded(decision)
         unchanged = not decision.records and generation == self._service.generation
@@ -102,13 +104,6 @@ class RegistryApplication:
         if route.writes:
             return await self._service.write(decide)
         return await self._service.read(decide, immutable=route.immutable)
-
-    def _authorize(self, scope: Scope, route: Route, call: Call) -> None:
-        if self._authorizer is None or not route.operation:
-            return
-        operation = Operation(route.operation)
-        for subject in call.subjects(self._service.registry):
-            self._authorizer.authorize(scope[PRINCIPAL], operation, subject)
 
 
 def _encoded(decision: Decision) -> bytes:

@@ -7,7 +7,7 @@ import logging
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from moldau.cli.kafka.server.command import LOG_FORMAT, STOP_WITH_INPUT, overrides, stop_at_end_of_input
 from moldau.cli.shared.arguments import ToolParser, require
@@ -17,6 +17,9 @@ from moldau.cli.tools import COMMANDS
 
 if TYPE_CHECKING:
     from moldau.http.run import Service
+
+#: Parts of the names of settings with secrets.
+_SECRET: Final = ("password", "secret", "jaas.config", "keystore.key", "authentication.user.")
 
 
 class ServiceCommand(NamedTuple):
@@ -92,7 +95,19 @@ class ServiceCommand(NamedTuple):
             port = self.default_port if options.port is None else options.port
             properties["listeners"] = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
         properties |= {name: str(value) for name, value in vars(options).items() if "." in name and value}
-        return self._run(properties | overrides(options.set), options)
+        given = overrides(options.set)
+        self._warn_about_secrets(given)
+        return self._run(properties | given, options)
+
+    def _warn_about_secrets(self, given: Mapping[str, str]) -> None:
+        """Warn about secrets in arguments: every user of the machine sees them in the list of processes."""
+        for name in given:
+            if any(part in name for part in _SECRET):
+                print(
+                    f"Warning: other users of this machine can read {name} in the list of processes; write "
+                    f"it to a file: {self.script} FILE, or --command-config FILE.",
+                    file=sys.stderr,
+                )
 
     def _run_file(self, options: argparse.Namespace) -> int:
         return self._run(load_config(options.file) | overrides(options.override), options)

@@ -1,0 +1,35 @@
+"""Which permissions a request needs: the operation of its route, on every subject that it may concern."""
+
+from __future__ import annotations
+
+from moldau.registry.api.call import Call, Route
+from moldau.registry.authorization import Authorizer, Operation
+from moldau.registry.state.names import context_of, normalize
+from moldau.registry.state.registry import Registry
+from moldau.security.principal import KafkaPrincipal
+
+
+def authorize(
+    authorizer: Authorizer, principal: KafkaPrincipal, route: Route, call: Call, registry: Registry
+) -> None:
+    """Raise an `ApiError` 403 if the principal may not send the request."""
+    if not route.operation or _is_own_schema(authorizer, principal, call, registry):
+        return
+    operation = Operation(route.operation)
+    for subject in call.subjects(registry):
+        authorizer.authorize(principal, operation, subject)
+
+
+def _is_own_schema(authorizer: Authorizer, principal: KafkaPrincipal, call: Call, registry: Registry) -> bool:
+    """Return whether a schema is requested by its id together with a subject that has it.
+
+    Deserializers send such requests. The permission to read the subject is enough; without the subject,
+    reading any id needs GLOBAL_READ.
+    """
+    schema_id, subject = call.parameters.get("id", ""), call.text("subject")
+    if not schema_id.isdigit() or not subject or call.subject_filter is None:
+        return False
+    name = normalize(call.subject_filter)
+    if registry.store.use_of(context_of(name), int(schema_id), name) is None:
+        return False
+    return authorizer.allows(principal, Operation.SUBJECT_READ, name)

@@ -19,10 +19,12 @@ from typing import NamedTuple
 
 from moldau.base.clock import Clock, SystemClock
 from moldau.base.errors import KafkaError
+from moldau.base.ids import TopicPartition
 from moldau.client.admin.client import AsyncAdminClient, Where
+from moldau.client.wire.settings import ClientSettings
 from moldau.lag.collection.collector import Collector
 from moldau.lag.evaluation.evaluator import LagEvaluator, LagRules
-from moldau.lag.evaluation.rules import Status
+from moldau.lag.evaluation.rules import Commit, Status
 from moldau.lag.evaluation.verdicts import GroupLag, LagSnapshot
 from moldau.lag.filters import ALL_NAMES, NameFilter
 
@@ -33,6 +35,7 @@ class StatusChange(NamedTuple):
     """The status of a group has changed. A group that has disappeared is NOTFOUND, with its last lag."""
 
     time_ms: int
+    cluster_id: str | None
     before: Status
     after: Status
     lag: GroupLag
@@ -58,6 +61,14 @@ class LagMonitor:
         self._collector = Collector(self._client.cluster, clock or SystemClock(), groups, topics)
         self._evaluator = LagEvaluator(self.rules)
         self._task: asyncio.Task[None] | None = None
+
+    @property
+    def settings(self) -> ClientSettings:
+        return self._client.cluster.settings
+
+    def commits(self, group: str) -> dict[TopicPartition, list[Commit]]:
+        """Return the commits of a group in the window."""
+        return self._evaluator.commits(group)
 
     async def start(self) -> None:
         """Observe the cluster once, then in the background; `KafkaError` if it cannot be reached."""
@@ -100,7 +111,7 @@ def changes(before: LagSnapshot, after: LagSnapshot) -> Iterator[StatusChange]:
         known = before.groups.get(name)
         previous = Status.OK if known is None else known.status
         if previous != lag.status:
-            yield StatusChange(after.time_ms, previous, lag.status, lag)
+            yield StatusChange(after.time_ms, after.cluster_id, previous, lag.status, lag)
     for name, lag in before.groups.items():
         if name not in after.groups and lag.status is not Status.OK:
-            yield StatusChange(after.time_ms, lag.status, Status.NOTFOUND, lag)
+            yield StatusChange(after.time_ms, after.cluster_id, lag.status, Status.NOTFOUND, lag)

@@ -90,6 +90,11 @@ class LagEvaluator:
         groups = {name: self._judge_group(self._groups[name]) for name in sorted(self._groups)}
         return LagSnapshot(self._round.time_ms, cluster_id, groups, topics)
 
+    def commits(self, group: str) -> dict[TopicPartition, list[Commit]]:
+        """Return the commits of a group in the window."""
+        known = self._groups.get(group)
+        return {} if known is None else {each: history.commits() for each, history in known.histories.items()}
+
     def _forget_topics(self, found: Round) -> None:
         gone = set(found.deleted_topics)
         for topic, topic_id in found.topic_ids.items():
@@ -126,7 +131,7 @@ class LagEvaluator:
             self._observe_members(group, observed, found.time_ms)
         if observed.committed is None:
             return
-        group.read_ms = found.time_ms
+        group.read_ms, before = found.time_ms, group.committed
         group.committed = {
             partition: at
             for partition, at in observed.committed.items()
@@ -135,7 +140,7 @@ class LagEvaluator:
         for partition in [each for each in group.histories if each not in group.committed]:
             del group.histories[partition]
         for partition, at in group.committed.items():
-            self._observe_commit(group, partition, at, found)
+            self._observe_commit(group, partition, before.get(partition), at, found)
 
     def _observe_members(self, group: _Group, observed: GroupObservation, now_ms: int) -> None:
         members = observed.members or ()
@@ -146,16 +151,25 @@ class LagEvaluator:
         group.owners = {partition: each for each in members for partition in each.partitions}
 
     def _observe_commit(
-        self, group: _Group, partition: TopicPartition, at: CommittedOffset, found: Round
+        self,
+        group: _Group,
+        partition: TopicPartition,
+        before: CommittedOffset | None,
+        at: CommittedOffset,
+        found: Round,
     ) -> None:
         history = group.histories.get(partition)
         if history is None:
             history = group.histories[partition] = CommitHistory(self._rules.capacity, found.time_ms)
-        if history.last_offset != at.offset:
-            # Without a current end offset the lag at this commit stays unknown.
-            end = found.end_offsets.get(partition)
+        # Without a current end offset the lag at this commit stays unknown.
+        end = found.end_offsets.get(partition)
+        position = _position(at, end)
+        if at.lag is not None and before is not None and before.offset <= at.offset:
+            # The lag is read before the end offset, so that the position may seem to go back.
+            position = max(position, history.last_offset or 0)
+        if history.last_offset != position:
             lag = None if end is None else _lag(at, end)
-            history.add(Commit(at.offset, found.time_ms, lag), self._rules.window_ms)
+            history.add(Commit(position, found.time_ms, lag), self._rules.window_ms)
 
     def _judge_group(self, group: _Group) -> GroupLag:
         partitions = sorted(group.committed.keys() | group.owners.keys())
@@ -248,7 +262,15 @@ def _lag(at: CommittedOffset, end: int) -> int:
     return at.lag if at.lag is not None else max(end - at.offset, 0)
 
 
+def _position(at: CommittedOffset, end: int | None) -> int:
+    """Return the offset that the group has reached.
+
+    Members of a share group complete records in any order: its start offset may stay while its lag decreases.
+    """
+    return at.offset if at.lag is None or end is None else max(at.offset, end - at.lag)
+
+
 def _age(at: CommittedOffset | None, lag: int | None, ends: EndOffsets | None, now_ms: int) -> Age | None:
     if at is None or lag is None or ends is None:
         return None
-    return Age(0, True) if lag == 0 else ends.age_of(at.offset, now_ms)
+    return Age(0, True) if lag == 0 else ends.age_of(_position(at, ends.last), now_ms)

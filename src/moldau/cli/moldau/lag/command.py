@@ -7,15 +7,18 @@ import asyncio
 import json
 import logging
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from moldau.cli.kafka.server.command import STOP_WITH_INPUT, stop_at_end_of_input
 from moldau.cli.shared.arguments import ToolParser, UsageError, refuse_together
 from moldau.cli.shared.connection import add_bootstrap_options, bootstrap_servers, load_config
 from moldau.cli.shared.tool import ToolError, run_tool
 from moldau.cli.tools import COMMANDS
 
 if TYPE_CHECKING:
+    from moldau.lag.alerts import Webhook
     from moldau.lag.evaluation.evaluator import LagRules
     from moldau.lag.evaluation.verdicts import LagSnapshot
     from moldau.lag.monitor import LagMonitor
@@ -65,8 +68,19 @@ def _parser() -> ToolParser:
     parser.flag("--watch", "Print after every interval until Ctrl-C. This is the default.")
     parser.flag("--partitions", "Show every partition.")
     parser.flag("--json", "Print one line of JSON instead of a table.")
-    parser.add_argument("--verbose", "-v", action="store_true", help="Log warnings about missing data.")
+    _add_service_options(parser)
     return parser
+
+
+def _add_service_options(parser: ToolParser) -> None:
+    parser.option("--serve", "PORT", "Serve /metrics and Burrow's HTTP API on this port.", type=int)
+    parser.option("--host", "HOST", "Address for --serve, 127.0.0.1 by default.", default="127.0.0.1")
+    parser.option("--cluster", "NAME", "Name of the cluster in Burrow's API; the cluster id by default.")
+    parser.option(
+        "--alert-webhook", "URL", "Send a POST with JSON to this URL when the status of a group changes."
+    )
+    parser.add_argument("--verbose", "-v", action="store_true", help="Log warnings about missing data.")
+    parser.add_argument(STOP_WITH_INPUT, action="store_true", help=argparse.SUPPRESS)
 
 
 def _notes() -> str:
@@ -77,30 +91,70 @@ def _notes() -> str:
 
 
 def _execute(options: argparse.Namespace) -> int:
-    refuse_together(options, "once", ["watch"])
+    refuse_together(options, "once", ["watch", "serve"])
+    refuse_together(options, "serve", ["watch", "json", "partitions"])
     bootstrap = bootstrap_servers(options)
     rules = _rules(options)
     logging.basicConfig(level=logging.WARNING if options.verbose else logging.ERROR, stream=sys.stderr)
     properties = load_config(options.command_config) | {"bootstrap.servers": bootstrap or ""}
     properties.setdefault("client.id", "moldau-lag")
+    if options.serve is not None:
+        return _serve(options, rules, properties)
     return asyncio.run(_run(options, rules, properties))
 
 
 async def _run(options: argparse.Namespace, rules: LagRules, properties: dict[str, str]) -> int:
-    from moldau.lag.filters import NameFilter
-    from moldau.lag.monitor import LagMonitor
-
-    monitor = LagMonitor(
-        properties,
-        rules,
-        groups=NameFilter(options.group, options.exclude_group),
-        topics=NameFilter(options.topic, options.exclude_topic),
-    )
+    monitor = _monitor(options, rules, properties)
+    webhook = _webhook(options, monitor)
     show = _json if options.json else _tables(options)
     try:
         return await (_once if options.once else _watch)(monitor, options, show)
     finally:
         await monitor.close()
+        if webhook is not None:
+            await webhook.close()
+
+
+def _serve(options: argparse.Namespace, rules: LagRules, properties: dict[str, str]) -> int:
+    from moldau.base.clock import SystemClock
+    from moldau.http.run import Hosted, run_loop, serve
+    from moldau.http.settings import HttpListener, HttpSettings
+    from moldau.lag.serving.service import LagService
+
+    if options.stop_with_input:
+        threading.Thread(target=stop_at_end_of_input, daemon=True).start()
+    settings = HttpSettings((HttpListener(options.host, options.serve, tls=False),))
+
+    def on_ready(urls: Sequence[str]) -> None:
+        print(f"Lag monitor is ready: {', '.join(urls)}", flush=True)
+
+    monitor = _monitor(options, rules, properties)
+    service = LagService(monitor, options.cluster, _webhook(options, monitor))
+    return run_loop(serve([Hosted(service, settings, on_ready)], SystemClock()))
+
+
+def _monitor(options: argparse.Namespace, rules: LagRules, properties: dict[str, str]) -> LagMonitor:
+    from moldau.lag.filters import NameFilter
+    from moldau.lag.monitor import LagMonitor
+
+    return LagMonitor(
+        properties,
+        rules,
+        groups=NameFilter(options.group, options.exclude_group),
+        topics=NameFilter(options.topic, options.exclude_topic),
+    )
+
+
+def _webhook(options: argparse.Namespace, monitor: LagMonitor) -> Webhook | None:
+    if not options.alert_webhook:
+        return None
+    from moldau.lag.alerts import Webhook
+
+    if not options.alert_webhook.startswith(("http://", "https://")):
+        raise UsageError("--alert-webhook must be an http or https URL")
+    webhook = Webhook(options.alert_webhook, options.cluster)
+    monitor.on_change.append(webhook)
+    return webhook
 
 
 def _rules(options: argparse.Namespace) -> LagRules:

@@ -1,0 +1,91 @@
+"""Lag verdicts over real groups of librdkafka's consumers, of both protocols, and over a share group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from moldau.lag.evaluation.rules import Status
+from moldau.lag.filters import NameFilter
+from moldau.lag.monitor import LagMonitor
+from tests.harness import lag_scenes
+from tests.harness.lag import LagScene, observed
+from tests.harness.tools import Tools
+from tests.harness.waiting import eventually
+
+Scene = Callable[[LagScene, LagMonitor], None]
+
+
+@pytest.fixture(scope="module")
+def monitor(bootstrap: str) -> Iterator[LagMonitor]:
+    with observed(bootstrap) as running:
+        yield running
+
+
+@pytest.fixture
+def scene(bootstrap: str, request: pytest.FixtureRequest) -> Iterator[LagScene]:
+    prepared = LagScene(bootstrap, getattr(request, "param", "classic"))
+    yield prepared
+    prepared.close()
+
+
+@pytest.mark.parametrize("scene", ["classic", "consumer"], indirect=True)
+@pytest.mark.parametrize("play", [lag_scenes.stopped_and_recovered, lag_scenes.stalled_and_resumed])
+def test_consumers_of_both_protocols(scene: LagScene, monitor: LagMonitor, play: Scene) -> None:
+    play(scene, monitor)
+
+
+@pytest.mark.parametrize("play", [lag_scenes.slow, lag_scenes.rewound])
+def test_progress(scene: LagScene, monitor: LagMonitor, play: Scene) -> None:
+    play(scene, monitor)
+
+
+def test_lag_is_the_difference_of_the_offsets(scene: LagScene, monitor: LagMonitor) -> None:
+    scene.start()
+    scene.close()
+    scene.produce(25)
+    read = sum(scene.consumed.values())
+    group = scene.lag(monitor, lambda lag: lag.total_lag >= 25)
+    (partition,) = group.partitions
+    assert partition.committed == read
+    assert group.total_lag == partition.lag == (partition.end_offset or 0) - read
+
+
+def test_a_deleted_topic_leaves_no_lag(scene: LagScene, monitor: LagMonitor) -> None:
+    scene.start()
+    scene.close()
+    scene.produce(10)
+    scene.lag(monitor, lambda lag: lag.total_lag)
+    scene.delete_topic()
+    eventually(
+        lambda: not (lag := monitor.snapshot.groups.get(scene.group)) or not lag.partitions,
+        what="the partitions disappear",
+    )
+    assert scene.topic not in monitor.snapshot.topics
+
+
+def test_a_share_group_has_the_lag_that_the_broker_counts(scene: LagScene, monitor: LagMonitor, tools: Tools) -> None:
+    earliest = ("--add-config", "share.auto.offset.reset=earliest")
+    tools.good("kafka-configs", "--alter", "--entity-type", "groups", "--entity-name", scene.group, *earliest)
+    scene.produce(5)
+    reading = ("--topic", scene.topic, "--group", scene.group, "--max-messages", "5", "--timeout-ms", "20000")
+    assert len(tools.good("kafka-console-share-consumer", *reading)) == 5
+    group = scene.lag(monitor, lambda lag: lag.partitions and lag.partitions[0].end_offset == 5)
+    assert group.type == "share" and group.total_lag == 0
+    scene.produce(7)
+    stopped = scene.until(monitor, Status.STOP, steps=False)
+    assert stopped.lag == 7
+    assert stopped.reason and "the group has no members" in stopped.reason
+
+
+def test_filters_select_groups_and_topics(scene: LagScene, bootstrap: str) -> None:
+    scene.start()
+    chosen = NameFilter([scene.group])
+    with (
+        observed(bootstrap, groups=chosen) as only,
+        observed(bootstrap, groups=chosen, topics=NameFilter(exclude=["lag-.*"])) as none,
+    ):
+        assert list(only.snapshot.groups) == [scene.group]
+        assert [each.topic for each in only.snapshot.groups[scene.group].partitions] == [scene.topic]
+        assert all(each.committed is None for each in none.snapshot.groups[scene.group].partitions)

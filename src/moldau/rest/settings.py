@@ -88,7 +88,7 @@ class RestSettings:
             read_max_bytes=integer(properties, "consumer.request.max.bytes", 64 * 1024 * 1024),
             instance_timeout_ms=integer(properties, "consumer.instance.timeout.ms", 300_000),
             max_consumers=integer(properties, "consumer.instances.max", 500),
-            fetch_min_bytes=int(properties.get("fetch.min.bytes") or -1),
+            fetch_min_bytes=_fetch_min_bytes(properties),
             consumer_threads=min(16, max(1, integer(properties, "consumer.threads", 4))),
             batch_max_entries=integer(properties, "api.v3.produce.batch.maximum.entries", 10),
             stream_max_ms=integer(properties, "streaming.connection.max.duration.ms", 86_400_000),
@@ -115,6 +115,11 @@ def _registry(properties: Mapping[str, str]) -> dict[str, str] | None:
     if not properties.get("schema.registry.url", "").strip():
         return None
     return {name: value for name, value in properties.items() if name.startswith("schema.registry.")}
+
+
+def _fetch_min_bytes(properties: Mapping[str, str]) -> int:
+    is_default = properties.get("fetch.min.bytes", "").strip() in ("", "-1")
+    return -1 if is_default else integer(properties, "fetch.min.bytes", -1)
 
 
 def _propagate(properties: Mapping[str, str]) -> bool:

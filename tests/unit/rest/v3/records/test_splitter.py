@@ -1,0 +1,63 @@
+"""The splitter finds the values of a stream, whatever the pieces in which it arrives."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from moldau.http.errors import ApiError
+from moldau.rest.v3.records.splitter import JsonSplitter
+
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda children: st.lists(children) | st.dictionaries(st.text(), children),
+    max_leaves=10,
+)
+_OBJECTS = st.lists(st.dictionaries(st.text(), _VALUES), max_size=5)
+
+
+@given(_OBJECTS, st.sampled_from(["", " ", "\n", "\r\n\t"]), st.integers(1, 9), st.booleans())
+def test_values_are_found_in_any_pieces(
+    values: list[dict[str, Any]], between: str, size: int, ascii: bool
+) -> None:
+    text = between.join(json.dumps(each, ensure_ascii=ascii) for each in values).encode(
+        "utf-8", "surrogatepass"
+    )
+    splitter = JsonSplitter(1_000_000)
+    found: list[bytes] = []
+    for start in range(0, len(text), size):
+        found += splitter.feed(text[start : start + size])
+    splitter.finish()
+    assert [json.loads(each.decode("utf-8", "surrogatepass")) for each in found] == values
+
+
+@pytest.mark.parametrize("text", [b"1", b"[1]", b'"a"', b"null", b"}", b"\xff"])
+def test_only_objects_are_records(text: bytes) -> None:
+    with pytest.raises(ApiError, match="not a JSON object"):
+        list(JsonSplitter(100).feed(text))
+
+
+def test_values_before_a_mistake_are_returned() -> None:
+    values = JsonSplitter(100).feed(b'{"a":1} x')
+    assert next(values) == b'{"a":1}'
+    with pytest.raises(ApiError):
+        next(values)
+
+
+@pytest.mark.parametrize("text", [b"{", b'{"a', b'{"a":[}', b'{"a":"\\'])
+def test_incomplete_values_are_refused_at_the_end(text: bytes) -> None:
+    splitter = JsonSplitter(100)
+    assert list(splitter.feed(text)) == []
+    with pytest.raises(ApiError, match="ends within"):
+        splitter.finish()
+
+
+def test_the_size_of_a_value_is_bounded() -> None:
+    splitter = JsonSplitter(50)
+    assert len(list(splitter.feed(b'{"a":1}' * 100))) == 100
+    with pytest.raises(ApiError, match="larger than 50 bytes"):
+        list(splitter.feed(b'{"a":"' + b"x" * 60))

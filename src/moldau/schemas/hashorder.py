@@ -40,6 +40,11 @@ def in_map(keys: Collection[K]) -> list[K]:
     return _ordered(keys, _table(int(len(keys) / 0.75 + 1)))
 
 
+def in_grown_map(keys: Collection[K]) -> list[K]:
+    """Return the order of the keys of a `HashMap` to which they were added one by one."""
+    return _ordered(keys, _table_for(len(keys)))
+
+
 def _ordered(members: Collection[K], buckets: int) -> list[K]:
     def bucket(member: K) -> int:
         code = java_hash(member)

@@ -5,6 +5,7 @@ Each language is a package with `parse(text, references)`, imported with the fir
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple, Protocol
@@ -78,12 +79,26 @@ class ParsedSchema(Protocol):
         """
 
 
+#: Half of a character outside of the basic plane, as such or as an escape of JSON.
+_SURROGATE = re.compile(r"[\ud800-\udfff]|\\u[dD][89a-fA-F]")
+
+
 def parse(schema_type: str, text: str, references: Mapping[str, str] = {}) -> ParsedSchema:
     """Parse a text; raise `InvalidSchema` if it is not valid.
 
     `references` maps the name of every schema used, directly and indirectly, to its text. A schema follows
     the schemas it uses.
     """
+    parsed = _parse(schema_type, text, references)
+    if _SURROGATE.search(text):
+        try:
+            parsed.canonical.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidSchema("The schema contains an unpaired surrogate") from error
+    return parsed
+
+
+def _parse(schema_type: str, text: str, references: Mapping[str, str]) -> ParsedSchema:
     match schema_type:
         case SchemaType.AVRO:
             from moldau.schemas import avro

@@ -28,10 +28,12 @@ class Loading:
     def load(self) -> Schema:
         """Load the root and everything it refers to; raise `SchemaError` if it is not a valid schema."""
         root = run(self.at(self._documents.root))
+        # A target is another object than the same schema inside the root: a recursive schema is compared
+        # once at its place and once as a target, and has the findings of both.
+        self._loaded = {}
         while self._pending:
             location, target = self._pending.pop()
             target.schema = run(self.at(location))
-        self._check_chains()
         return root
 
     def child(self, json: Any, base: str) -> Recursion[Schema]:
@@ -71,16 +73,6 @@ class Loading:
             if key > 0:
                 self._targets[key] = target
         return Reference(ref=ref, target=target)
-
-    def _check_chains(self) -> None:
-        """Replace targets that are references themselves; raise if they form a loop."""
-        for target in self._targets.values():
-            seen: set[int] = set()
-            while isinstance(target.schema, Reference):
-                if id(target) in seen:
-                    raise SchemaError(f"$ref '{target.schema.ref}' refers to itself")
-                seen.add(id(target))
-                target = target.schema.target
 
 
 def require(condition: object, reason: str) -> None:

@@ -1,7 +1,8 @@
 """The loader of drafts 2019-09 and 2020-12.
 
-Each keyword is a schema of its own. The schemas of one object are joined in the order of the text: keywords
-of one kind merge, different kinds become an `allOf`, and a list of types absorbs the keywords of its types.
+Each keyword is a schema of its own. The schemas of one object are joined in the order of Java's hash map, as
+in Confluent's registry, because the result depends on it: keywords of one kind merge, different kinds become
+an `allOf`, and a list of types absorbs the keywords of its types.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+from moldau.schemas import hashorder
 from moldau.schemas.json import text
 from moldau.schemas.json.documents import Location
 from moldau.schemas.json.joining import allof_parts, join
@@ -123,7 +125,7 @@ class _Object:
 
     def load(self) -> Recursion[Schema]:
         product: Schema | None = None
-        for keyword in self._json:
+        for keyword in hashorder.in_grown_map(self._json):
             part = yield self._keyword(keyword)
             if part is not None:
                 product = part if product is None else join(product, part)

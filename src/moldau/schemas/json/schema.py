@@ -33,8 +33,12 @@ class JsonSchema:
     @property
     def name(self) -> str | None:
         """The title."""
-        title = self.document.get("title") if isinstance(self.document, dict) else None
-        return title if isinstance(title, str) else None
+        if not isinstance(self.document, dict) or "title" not in self.document:
+            return None
+        title = self.document["title"]
+        if isinstance(title, dict | list):
+            return ""
+        return title if isinstance(title, str) else text.scalar(title)
 
     @cached_property
     def canonical(self) -> str:

@@ -22,6 +22,7 @@ MAX_NUMBER_CHARS = 1000
 
 _ESCAPED = re.compile(r'[\x00-\x1f"\\]')
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_WHITE_SPACE = " \t\r\n"
 _STRUCTURE = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
 
 
@@ -35,7 +36,8 @@ def read(text: str) -> Any:
         raise JsonError(f"The schema has {len(text)} characters; the limit is {MAX_TEXT_CHARS}")
     _check_depth(text)
     try:
-        return json.loads(text, parse_float=_decimal, parse_int=_integer, parse_constant=str)
+        # Like Jackson, which ignores what follows the value.
+        return _DECODER.raw_decode(text, len(text) - len(text.lstrip(_WHITE_SPACE)))[0]
     except ValueError as error:
         raise JsonError("Invalid JSON schema") from error
     except RecursionError as error:
@@ -68,6 +70,9 @@ def _decimal(digits: str) -> Decimal:
     value = Decimal(digits)
     # Java's BigDecimal has no negative zero.
     return abs(value) if value.is_zero() else value
+
+
+_DECODER = json.JSONDecoder(parse_float=_decimal, parse_int=_integer, parse_constant=str)
 
 
 def write(value: Any, *, sort_keys: bool = False) -> str:

@@ -15,6 +15,8 @@ SCALARS = frozenset(
         *("sfixed32", "sfixed64", "sint32", "sint64", "string", "uint32", "uint64"),
     )
 )
+#: The types of map keys.
+KEY_TYPES = SCALARS - {"bytes", "double", "float"}
 
 
 class Literal(NamedTuple):

@@ -10,7 +10,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from moldau.schemas.protobuf import builtin
-from moldau.schemas.protobuf.elements import SCALARS, Extend, Field, Message, ProtoFile, map_types
+from moldau.schemas.protobuf.elements import (
+    SCALARS,
+    Enum,
+    Extend,
+    Field,
+    Literal,
+    Message,
+    Option,
+    ProtoFile,
+    map_types,
+)
 from moldau.schemas.protobuf.index import Scope, TypeIndex
 from moldau.schemas.protobuf.pool_rules import adapt
 from moldau.schemas.protobuf.to_descriptor import descriptor_of, map_entry_name
@@ -19,6 +29,8 @@ from moldau.schemas.schema import InvalidSchema
 #: The name of the file that is the schema, as in Confluent's registry.
 FILE_NAME = "default"
 _INVALID = "Invalid protobuf schema definition: "
+_PACKED = Option("packed", Literal("true"))
+_PACKABLE = SCALARS - {"string", "bytes"}
 
 
 def descriptor(file: ProtoFile, references: Mapping[str, ProtoFile]) -> Any:
@@ -131,7 +143,14 @@ def _check_message(message: Message, scope: Scope, index: TypeIndex) -> None:
 def _check_field(field: Field, scope: Scope, index: TypeIndex, groups: frozenset[str]) -> None:
     types = map_types(field.type)
     type_name = types[1] if types else field.type
-    if type_name in SCALARS or type_name in groups or index.type(type_name, scope) is not None:
+    entry = None if type_name in SCALARS or type_name in groups else index.type(type_name, scope)
+    if _PACKED in field.options and not (
+        field.label == "repeated" and (field.type in _PACKABLE or (entry and isinstance(entry.element, Enum)))
+    ):
+        full_name = ".".join((*filter(None, (scope.package, *scope.types)), field.name))
+        detail = "[packed = true] can only be specified for repeated primitive fields."
+        raise InvalidSchema(f"{_INVALID}{full_name}: {detail}")
+    if type_name in SCALARS or type_name in groups or entry is not None:
         return
     name = f"{map_entry_name(field.name)}.value" if types else field.name
     raise _not_defined(scope, name, type_name)

@@ -13,6 +13,7 @@ from itertools import groupby
 from operator import attrgetter
 
 from moldau.schemas.protobuf.elements import (
+    KEY_TYPES,
     SCALARS,
     Enum,
     Extend,
@@ -38,8 +39,6 @@ from moldau.schemas.protobuf.numbers import normalized_number
 from moldau.schemas.protobuf.options import accumulated, as_map
 from moldau.schemas.protobuf.printer import default_value
 from moldau.schemas.schema import InvalidSchema
-
-_KEY_TYPES = SCALARS - {"bytes", "double", "float"}
 
 
 def normalized(file: ProtoFile, index: TypeIndex) -> ProtoFile:
@@ -130,7 +129,7 @@ class _Normalizer:
             if types is None:
                 return "." + entry.full_name, False
         key, value = types
-        if key not in _KEY_TYPES:
+        if key not in KEY_TYPES:
             raise InvalidSchema(f"map key must be non-byte, non-floating point scalar: {key}")
         value_entry = None if value in SCALARS else self._index.type(value, scope)
         return f"map<{key}, {value if value_entry is None else '.' + value_entry.full_name}>", True

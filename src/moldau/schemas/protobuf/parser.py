@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from moldau.schemas.protobuf.elements import (
+    KEY_TYPES,
     MAX_FIELD_NUMBER,
     Constant,
     Enum,
@@ -235,6 +236,8 @@ class _Parser:
             return word
         self._reader.require("<")
         key = self._reader.word()
+        if key not in KEY_TYPES:
+            raise InvalidSchema(f"map key must be non-byte, non-floating point scalar: {key}")
         self._reader.require(",")
         value = self._reader.word()
         self._reader.require(">")

@@ -18,7 +18,7 @@ def adapt(file: Any) -> Any:
         message = waiting.pop()
         waiting += message.nested_type
         _adapt_enums(message, is_open)
-        _adapt_oneofs(message)
+        _adapt_names(message)
     return file
 
 
@@ -44,9 +44,20 @@ def _put_zero_first(enum: Any) -> None:
     enum.value.extend(ordered)
 
 
-def _adapt_oneofs(message: Any) -> None:
-    """Make the names of oneofs differ from those of fields."""
+def _adapt_names(message: Any) -> None:
+    """Make the names of oneofs differ from those of fields, and the JSON names of fields from each other."""
     fields = {field.name for field in message.field}
     for oneof in message.oneof_decl:
         while oneof.name in fields:
             oneof.name = f"_{oneof.name}"
+    seen: set[str] = set()
+    for field in message.field:
+        json_name = field.json_name or _json_name(field.name)
+        if json_name in seen:
+            field.json_name = json_name = f"{field.name}_{field.number}"
+        seen.add(json_name)
+
+
+def _json_name(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(part[:1].upper() + part[1:] for part in others)

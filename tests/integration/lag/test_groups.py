@@ -9,8 +9,8 @@ import pytest
 from moldau.lag.evaluation.rules import Status
 from moldau.lag.filters import NameFilter
 from moldau.lag.monitor import LagMonitor
-from tests.harness import lag_scenes
-from tests.harness.lag import LagScene, observed
+from tests.harness.lag import scenes
+from tests.harness.lag.scene import LagScene, observed
 from tests.harness.tools import Tools
 from tests.harness.waiting import eventually
 
@@ -31,12 +31,12 @@ def scene(bootstrap: str, request: pytest.FixtureRequest) -> Iterator[LagScene]:
 
 
 @pytest.mark.parametrize("scene", ["classic", "consumer"], indirect=True)
-@pytest.mark.parametrize("play", [lag_scenes.stopped_and_recovered, lag_scenes.stalled_and_resumed])
+@pytest.mark.parametrize("play", [scenes.stopped_and_recovered, scenes.stalled_and_resumed])
 def test_consumers_of_both_protocols(scene: LagScene, monitor: LagMonitor, play: Scene) -> None:
     play(scene, monitor)
 
 
-@pytest.mark.parametrize("play", [lag_scenes.slow, lag_scenes.rewound])
+@pytest.mark.parametrize("play", [scenes.slow, scenes.rewound])
 def test_progress(scene: LagScene, monitor: LagMonitor, play: Scene) -> None:
     play(scene, monitor)
 
@@ -65,7 +65,9 @@ def test_a_deleted_topic_leaves_no_lag(scene: LagScene, monitor: LagMonitor) -> 
     assert scene.topic not in monitor.snapshot.topics
 
 
-def test_a_share_group_has_the_lag_that_the_broker_counts(scene: LagScene, monitor: LagMonitor, tools: Tools) -> None:
+def test_a_share_group_has_the_lag_that_the_broker_counts(
+    scene: LagScene, monitor: LagMonitor, tools: Tools
+) -> None:
     earliest = ("--add-config", "share.auto.offset.reset=earliest")
     tools.good("kafka-configs", "--alter", "--entity-type", "groups", "--entity-name", scene.group, *earliest)
     scene.produce(5)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from moldau.lag.evaluation.rules import Status
 from moldau.lag.monitor import LagMonitor
-from tests.harness.lag import LagScene
+from tests.harness.lag.scene import LagScene
 
 
 def stopped_and_recovered(scene: LagScene, monitor: LagMonitor) -> None:

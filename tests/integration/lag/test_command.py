@@ -1,0 +1,117 @@
+"""`moldau lag` as a process: table, JSON and exit codes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.harness.lag.scene import LagScene
+from tests.harness.lag.webhook import Receiver
+from tests.harness.tools import Tools, run_tool
+
+SHORT = ("--once", "--window", "1.5", "--interval", "0.2")
+
+
+@pytest.fixture(scope="module")
+def behind(bootstrap: str) -> Iterator[LagScene]:
+    """A group that has stopped 30 records before the end."""
+    scene = LagScene(bootstrap, partitions=2)
+    scene.start()
+    while scene.read(100):
+        pass
+    scene.close()
+    scene.produce(15)
+    yield scene
+
+
+@pytest.fixture(scope="module")
+def fine(bootstrap: str) -> Iterator[LagScene]:
+    """A group without lag."""
+    scene = LagScene(bootstrap)
+    scene.start()
+    while scene.read(100):
+        pass
+    scene.close()
+    yield scene
+
+
+def rows(lines: list[str], group: str) -> list[dict[str, str]]:
+    """Return the rows of a group in the table."""
+    names = lines[0].split()
+    found = [line.split() for line in lines if line.startswith(f"{group} ")]
+    return [dict(zip(names, words, strict=True)) for words in found]
+
+
+def test_one_look_shows_the_lag_without_a_verdict(behind: LagScene, tools: Tools) -> None:
+    done = tools.run("lag", "--once")
+    assert done.code == 0
+    (row,) = rows(done.lines, behind.group)
+    assert (row["TYPE"], row["STATE"], row["MEMBERS"], row["LAG"]) == ("classic", "Empty", "0", "30")
+    assert row["STATUS"] == "-" and row["SECONDS"].startswith(">")
+
+
+def test_a_window_gives_a_verdict_and_an_exit_code(behind: LagScene, fine: LagScene, tools: Tools) -> None:
+    stopped = tools.run("lag", *SHORT, "--group", behind.group)
+    assert stopped.code == 3
+    assert [each["STATUS"] for each in rows(stopped.lines, behind.group)] == ["STOP", "STOP"]
+    assert f"STOP {behind.group}: {behind.topic}-" in stopped.out
+    assert "the group has no members" in stopped.out
+    assert tools.run("lag", *SHORT, "--group", fine.group).code == 0
+    assert tools.run("lag", *SHORT, "--group", behind.group, "--allowed-lag", "15").code == 0
+
+
+def test_json(behind: LagScene, tools: Tools) -> None:
+    done = tools.run("lag", "--once", "--json", "--group", behind.group)
+    (line,) = done.lines
+    document = json.loads(line)
+    (group,) = document["groups"]
+    assert document["status"] == "OK" and not group["judged"]
+    assert (group["group"], group["lag"], group["type"], group["state"]) == (
+        behind.group,
+        30,
+        "classic",
+        "Empty",
+    )
+    assert [each["partition"] for each in group["partitions"]] == [0, 1]
+    for each in group["partitions"]:
+        assert each["topic"] == behind.topic
+        assert each["log_end_offset"] - each["committed_offset"] == each["lag"] == 15
+        assert each["lag_seconds_is_lower_bound"] is True
+
+
+def test_an_alert_is_sent_before_the_command_ends(behind: LagScene, tools: Tools) -> None:
+    with Receiver() as receiver:
+        done = tools.run("lag", *SHORT, "--group", behind.group, "--alert-webhook", receiver.url)
+        assert done.code == 3
+        (alert,) = receiver.accepted
+    assert (alert["group"], alert["previous_status"], alert["status"]) == (behind.group, "OK", "STOP")
+    assert alert["lag"] == 30 and "no members" in alert["reason"]
+    assert alert["text"].startswith(f"Group {behind.group}: OK -> STOP.")
+    assert len(alert["partitions"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--once", "--group", "missing"], "No group matches missing."),
+        (["--window", "5", "--interval", "4"], "--window must be 3 to 1440 times --interval"),
+        (["--once", "--interval", "0"], "--interval must be at least 0.05 seconds"),
+        (["--once", "--minimum-complete", "2"], "--minimum-complete must be between 0 and 1"),
+        (["--once", "--allowed-lag", "-1"], "--allowed-lag must be at least 0"),
+        (["--once", "--group", "("], "( is not a name or a regular expression"),
+        (["--once", "--serve", "1"], 'Option "[once]" can\'t be used with option "[serve]"'),
+        (["--alert-webhook", "x"], "--alert-webhook must be an http or https URL"),
+    ],
+)
+def test_refused_command_lines(tools: Tools, arguments: list[str], message: str) -> None:
+    done = tools.run("lag", *arguments)
+    assert done.code == 1
+    assert message in done.err
+
+
+def test_an_unreachable_cluster_is_reported() -> None:
+    done = run_tool("lag", "--bootstrap-server", "127.0.0.1:1", "--once")
+    assert done.code == 1
+    assert "127.0.0.1:1" in done.err and "moldau doctor" in done.err

@@ -28,8 +28,8 @@ class Answer(NamedTuple):
 
     @property
     def error(self) -> tuple[int, int]:
-        """The status and the error code."""
-        return self.status, self.body["error_code"]
+        """The status and the error code, 0 without one."""
+        return self.status, self.body.get("error_code", 0) if isinstance(self.body, dict) else 0
 
 
 class Api:

@@ -11,6 +11,6 @@ from moldau.rest.settings import RestSettings
 DEFAULT_PORT: Final = 8082
 
 
-def create_app(properties: Mapping[str, str]) -> RestProxy:
+def create_app(properties: Mapping[str, str], version: str) -> RestProxy:
     """Create the proxy from properties by Confluent's names; `ConfigError` names an invalid one."""
-    return RestProxy(RestSettings.from_properties(properties))
+    return RestProxy(RestSettings.from_properties(properties), version)

@@ -30,8 +30,9 @@ _EXPIRY_INTERVAL_S: Final = 1.0
 class RestProxy:
     """Implements `moldau.http.run.Service`."""
 
-    def __init__(self, settings: RestSettings) -> None:
+    def __init__(self, settings: RestSettings, version: str) -> None:
         self.settings = settings
+        self.version = version
         self._router = Router(ROUTES)
         self._expiring: asyncio.Future[None] | None = None
 

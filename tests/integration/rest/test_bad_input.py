@@ -21,7 +21,7 @@ LIMIT = 100_000
 def small(world: World) -> Iterator[Api]:
     """A proxy with low limits."""
     limits = {"http_request_max_bytes": LIMIT, "consumer_instances_max": 3}
-    with rest_proxy(world.cluster.bootstrap_servers, **limits) as rest:
+    with rest_proxy(world.bootstrap, **limits) as rest:
         yield rest
 
 
@@ -151,7 +151,7 @@ def resident_kb(pid: int) -> int:
 
 
 def test_a_reader_that_does_not_read_costs_little_memory(world: World, small: Api) -> None:
-    with service("rest", world.cluster.bootstrap_servers) as (port, process):
+    with service("rest", world.bootstrap) as (port, process):
         rest = Api(port)
         value = "x" * 10_000
         for _ in range(40):
@@ -169,7 +169,7 @@ def test_a_reader_that_does_not_read_costs_little_memory(world: World, small: Ap
 
 
 def test_many_idle_instances_and_connections(small: Api, world: World) -> None:
-    with rest_proxy(world.cluster.bootstrap_servers) as rest:
+    with rest_proxy(world.bootstrap) as rest:
         names = [rest("POST", "/consumers/idle", {}, V2).body["instance_id"] for _ in range(60)]
         sockets = [socket.create_connection(("127.0.0.1", rest.port)) for _ in range(100)]
         try:

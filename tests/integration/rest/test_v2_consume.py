@@ -188,7 +188,7 @@ def test_errors_of_instances(rest: Api) -> None:
 
 
 def test_idle_instances_expire_and_are_bounded(world: World) -> None:
-    bootstrap = world.cluster.bootstrap_servers
+    bootstrap = world.bootstrap
     limits = {"consumer_instance_timeout_ms": 1500, "consumer_instances_max": 2}
     with rest_proxy(bootstrap, **limits) as rest:
         one, two = Instance(rest, "g-expiry"), Instance(rest, "g-expiry")

@@ -28,7 +28,7 @@ SCHEMAS = [
 
 def stored(world: World, topic: str, partition: int = 0) -> list[tuple[bytes | None, bytes | None]]:
     """Return the keys and values of a partition, read by librdkafka."""
-    consumer = Consumer({"bootstrap.servers": world.cluster.bootstrap_servers, "group.id": "stored"})
+    consumer = Consumer({"bootstrap.servers": world.bootstrap, "group.id": "stored"})
     try:
         where = TopicPartition(topic, partition, 0)
         _, end = consumer.get_watermark_offsets(where, timeout=10)

@@ -104,7 +104,7 @@ def test_headers_timestamp_and_partition(world: World, rest: Api) -> None:
     }
     [produced] = produce(world, "p3-headers", record)
     assert (produced["partition_id"], produced["timestamp"]) == (2, "2021-02-05T19:14:42.123Z")
-    consumer = Consumer({"bootstrap.servers": world.cluster.bootstrap_servers, "group.id": "headers"})
+    consumer = Consumer({"bootstrap.servers": world.bootstrap, "group.id": "headers"})
     try:
         consumer.assign([TopicPartition("p3-headers", 2, 0)])
         message = consumer.poll(10)

@@ -150,7 +150,7 @@ def test_reads_by_offset_time_and_limit(world: World, rest: Api) -> None:
 
 
 def test_a_read_ends_behind_the_markers_of_transactions(world: World) -> None:
-    producer = Producer({"bootstrap.servers": world.cluster.bootstrap_servers, "transactional.id": "r3"})
+    producer = Producer({"bootstrap.servers": world.bootstrap, "transactional.id": "r3"})
     producer.init_transactions(20)
     for outcome in ("committed", "aborted"):
         producer.begin_transaction()

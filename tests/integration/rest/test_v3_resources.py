@@ -73,14 +73,14 @@ def test_topics_are_created_changed_and_deleted(world: World, rest: Api, base: s
         "partition_reassignments": {"related": f"{base}/topics/v3-topic/partitions/-/reassignment"},
         "authorized_operations": [],
     }
-    assert rest("GET", world.v3("/topics/v3-topic")).body == created.body
+    becomes(rest, world.v3("/topics/v3-topic"), **created.body)
     assert created.body in rest("GET", world.v3("/topics")).body["data"]
     assert rest("POST", world.v3("/topics"), wanted).error == (400, 40002)
-    more = rest("PATCH", world.v3("/topics/v3-topic"), {"partitions_count": 5})
-    assert (more.status, more.body["partitions_count"]) == (200, 5)
+    assert rest("PATCH", world.v3("/topics/v3-topic"), {"partitions_count": 5}).status == 200
+    becomes(rest, world.v3("/topics/v3-topic"), partitions_count=5)
     assert rest("PATCH", world.v3("/topics/v3-topic"), {"partitions_count": 1}).error == (400, 40002)
     assert rest("DELETE", world.v3("/topics/v3-topic")).status == 204
-    assert rest("DELETE", world.v3("/topics/v3-topic")).error == (404, 40403)
+    eventually(lambda: rest("DELETE", world.v3("/topics/v3-topic")).error == (404, 40403), timeout=10)
 
 
 def test_topic_with_chosen_replicas(world: World, rest: Api) -> None:
@@ -108,18 +108,33 @@ def test_bad_topics_are_refused(world: World, rest: Api, body: Any, error: tuple
     assert rest("POST", world.v3("/topics"), b"{}", "text/plain").error == (415, 415)
 
 
+def becomes(rest: Api, path: str, **fields: Any) -> Any:
+    """Return a resource when it has these values: a broker of Apache Kafka may read a change later."""
+
+    def found() -> Any:
+        answer = rest("GET", path)
+        is_right = answer.status == 200 and all(answer.body[name] == each for name, each in fields.items())
+        return answer.body if is_right else None
+
+    return eventually(found, timeout=10, what=f"{path} has {fields}")
+
+
+def disappears(rest: Api, path: str) -> None:
+    eventually(lambda: rest("GET", path).error == (404, 404), timeout=10, what=f"{path} is gone")
+
+
 def test_topic_configs(world: World, rest: Api, base: str) -> None:
     rest("POST", world.v3("/topics"), {"topic_name": "v3-configs"})
+    becomes(rest, world.v3("/topics/v3-configs"))
     path = world.v3("/topics/v3-configs/configs")
     assert rest("PUT", f"{path}/retention.ms", {"value": "60000"}).status == 204
-    config = rest("GET", f"{path}/retention.ms").body
-    assert config["kind"] == "KafkaTopicConfig"
-    assert config["metadata"]["self"] == f"{base}/topics/v3-configs/configs/retention.ms"
-    assert (config["value"], config["is_default"], config["source"]) == (
-        "60000",
+    config = becomes(rest, f"{path}/retention.ms", value="60000")
+    assert (config["kind"], config["is_default"], config["source"]) == (
+        "KafkaTopicConfig",
         False,
         "DYNAMIC_TOPIC_CONFIG",
     )
+    assert config["metadata"]["self"] == f"{base}/topics/v3-configs/configs/retention.ms"
     assert config["synonyms"][0] == {
         "name": "retention.ms",
         "value": "60000",
@@ -133,71 +148,73 @@ def test_topic_configs(world: World, rest: Api, base: str) -> None:
         {"name": "cleanup.policy", "value": "compact"},
     ]
     assert rest("POST", f"{path}:alter", {"data": changes}).status == 204
-    assert rest("GET", f"{path}/retention.ms").body["is_default"] is True
-    assert rest("GET", f"{path}/cleanup.policy").body["value"] == "compact"
+    becomes(rest, f"{path}/retention.ms", is_default=True)
+    becomes(rest, f"{path}/cleanup.policy", value="compact")
     assert rest("DELETE", f"{path}/cleanup.policy").status == 204
-    assert rest("GET", f"{path}/cleanup.policy").body["value"] == "delete"
-    assert rest("GET", f"{path}/nonsense").error == (404, 404)
-    assert rest("PUT", f"{path}/nonsense", {"value": "1"}).error == (404, 404)
-    assert rest("PUT", f"{path}/retention.ms", {"value": "soon"}).error == (400, 40002)
+    becomes(rest, f"{path}/cleanup.policy", value="delete")
     only = {"data": [{"name": "cleanup.policy", "value": "compact"}], "validate_only": True}
     assert rest("POST", f"{path}:alter", only).status == 204
     assert rest("GET", f"{path}/cleanup.policy").body["value"] == "delete"
+
+
+def test_configs_that_are_refused(world: World, rest: Api) -> None:
+    rest("POST", world.v3("/topics"), {"topic_name": "v3-refused"})
+    becomes(rest, world.v3("/topics/v3-refused"))
+    path = world.v3("/topics/v3-refused/configs")
+    assert rest("GET", f"{path}/nonsense").error == (404, 404)
+    assert rest("PUT", f"{path}/nonsense", {"value": "1"}).error == (404, 404)
+    assert rest("PUT", f"{path}/retention.ms", {"value": "soon"}).error == (400, 40002)
     assert rest("GET", world.v3("/topics/v3-nothing/configs")).error == (404, 40403)
 
 
 def test_configs_of_all_topics(world: World, rest: Api) -> None:
     for name in ("v3-all-a", "v3-all-b"):
         rest("POST", world.v3("/topics"), {"topic_name": name})
+        becomes(rest, world.v3(f"/topics/{name}"))
     change = [{"name": "retention.ms", "value": "1000"}]
-    both = {
-        "data": [{"topic_name": "v3-all-a", "configs": change}, {"topic_name": "v3-all-b", "configs": change}]
-    }
-    assert rest("POST", world.v3("/topics/-/configs:alter"), both).status == 204
-    listed = rest("GET", world.v3("/topics/-/configs")).body["data"]
-    values = {each["topic_name"]: each["value"] for each in listed if each["name"] == "retention.ms"}
-    assert (values["v3-all-a"], values["v3-all-b"]) == ("1000", "1000")
+    both = [{"topic_name": name, "configs": change} for name in ("v3-all-a", "v3-all-b")]
+    assert rest("POST", world.v3("/topics/-/configs:alter"), {"data": both}).status == 204
+    for name in ("v3-all-a", "v3-all-b"):
+        changed = becomes(rest, world.v3(f"/topics/{name}/configs/retention.ms"), value="1000")
+        assert changed in rest("GET", world.v3("/topics/-/configs")).body["data"]
     partly = {"data": [{"topic_name": "v3-missing", "configs": change}]}
     failed = rest("POST", world.v3("/topics/-/configs:alter"), partly)
     assert (failed.status, failed.body["failures"][0]["error_code"]) == (207, 40403)
 
 
-def test_broker_and_cluster_configs(world: World, rest: Api) -> None:
-    path = world.v3("/brokers/1/configs")
-    assert rest("PUT", f"{path}/log.cleaner.threads", {"value": "2"}).status == 204
-    config = rest("GET", f"{path}/log.cleaner.threads").body
-    assert (config["kind"], config["value"], config["source"]) == (
-        "KafkaBrokerConfig",
-        "2",
-        "DYNAMIC_BROKER_CONFIG",
-    )
-    assert rest("DELETE", f"{path}/log.cleaner.threads").status == 204
-    assert rest("GET", f"{path}/log.cleaner.threads").body["value"] == "1"
+def test_broker_configs(world: World, rest: Api) -> None:
+    path, name = world.v3("/brokers/1/configs"), "log.cleaner.threads"
+    assert rest("PUT", f"{path}/{name}", {"value": "2"}).status == 204
+    config = becomes(rest, f"{path}/{name}", value="2")
+    assert (config["kind"], config["source"]) == ("KafkaBrokerConfig", "DYNAMIC_BROKER_CONFIG")
+    assert rest("DELETE", f"{path}/{name}").status == 204
+    becomes(rest, f"{path}/{name}", value="1", source="DEFAULT_CONFIG")
     assert len(rest("GET", path).body["data"]) > 100
     assert rest("GET", world.v3("/brokers/-/configs")).body["kind"] == "KafkaBrokerConfigList"
     assert rest("GET", world.v3("/brokers/9/configs")).error == (404, 404)
-    change = {"data": [{"name": "log.cleaner.threads", "value": "2"}]}
-    assert rest("POST", f"{path}:alter", change).status == 204
-    assert (
-        rest(
-            "POST", f"{path}:alter", {"data": [{"name": "log.cleaner.threads", "operation": "DELETE"}]}
-        ).status
-        == 204
-    )
+    assert rest("POST", f"{path}:alter", {"data": [{"name": name, "value": "2"}]}).status == 204
+    becomes(rest, f"{path}/{name}", value="2")
+    assert rest("POST", f"{path}:alter", {"data": [{"name": name, "operation": "DELETE"}]}).status == 204
+    becomes(rest, f"{path}/{name}", value="1")
 
-    cluster = world.v3("/broker-configs")
-    assert rest("PUT", f"{cluster}/log.cleaner.threads", {"value": "2"}).status == 204
-    [shown] = [each for each in rest("GET", cluster).body["data"] if each["name"] == "log.cleaner.threads"]
-    assert (shown["kind"], shown["config_type"], shown["value"]) == ("KafkaClusterConfig", "BROKER", "2")
-    assert rest("GET", f"{cluster}/log.cleaner.threads").body == shown
-    assert rest("DELETE", f"{cluster}/log.cleaner.threads").status == 204
-    assert rest("POST", f"{cluster}:alter", change).status == 204
-    assert rest("DELETE", f"{cluster}/log.cleaner.threads").status == 204
-    assert rest("GET", f"{cluster}/log.cleaner.threads").error == (404, 404)
+
+def test_cluster_configs(world: World, rest: Api) -> None:
+    path, name = world.v3("/broker-configs"), "log.cleaner.threads"
+    assert rest("PUT", f"{path}/{name}", {"value": "2"}).status == 204
+    shown = becomes(rest, f"{path}/{name}", value="2")
+    assert (shown["kind"], shown["config_type"]) == ("KafkaClusterConfig", "BROKER")
+    assert shown in rest("GET", path).body["data"]
+    assert rest("DELETE", f"{path}/{name}").status == 204
+    disappears(rest, f"{path}/{name}")
+    assert rest("POST", f"{path}:alter", {"data": [{"name": name, "value": "2"}]}).status == 204
+    becomes(rest, f"{path}/{name}", value="2")
+    assert rest("DELETE", f"{path}/{name}").status == 204
+    disappears(rest, f"{path}/{name}")
 
 
 def test_partitions_replicas_and_reassignments(world: World, rest: Api, base: str) -> None:
     rest("POST", world.v3("/topics"), {"topic_name": "v3-parts", "partitions_count": 2})
+    becomes(rest, world.v3("/topics/v3-parts"))
     path, here = world.v3("/topics/v3-parts/partitions"), f"{base}/topics/v3-parts/partitions"
     assert [each["partition_id"] for each in rest("GET", path).body["data"]] == [0, 1]
     partition = rest("GET", f"{path}/1").body
@@ -227,7 +244,7 @@ def member(world: World, rest: Api) -> Iterator[Consumer]:
     rest("POST", "/topics/v3-grouped", body, embedded("json"))
     consumer = Consumer(
         {
-            "bootstrap.servers": world.cluster.bootstrap_servers,
+            "bootstrap.servers": world.bootstrap,
             "group.id": "v3-group",
             "client.id": "v3-client",
             "auto.offset.reset": "earliest",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from typing import Final
 
-from moldau import __version__
 from moldau.http.asgi import encode_json
 from moldau.rest.openapi.document import document
 from moldau.rest.openapi.page import page
@@ -20,26 +19,26 @@ _HTML: Final = b"text/html; charset=utf-8"
 
 
 @functools.cache
-def _document() -> bytes:
-    return encode_json(document(API_ROUTES, __version__))
+def _document(version: str) -> bytes:
+    return encode_json(document(API_ROUTES, version))
 
 
 @functools.cache
-def _page() -> bytes:
-    return page(API_ROUTES, __version__).encode()
+def _page(version: str) -> bytes:
+    return page(API_ROUTES, version).encode()
 
 
 async def describe(request: Request) -> Response:
-    return Response(200, _document())
+    return Response(200, _document(request.proxy.version))
 
 
 async def describe_in_yaml(request: Request) -> Response:
     """Every JSON document is a YAML document."""
-    return Response(200, _document(), b"application/yaml")
+    return Response(200, _document(request.proxy.version), b"application/yaml")
 
 
 async def browse(request: Request) -> Response:
-    return Response(200, _page(), _HTML)
+    return Response(200, _page(request.proxy.version), _HTML)
 
 
 DOCUMENT_ROUTES: Final = (

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from moldau import __version__
 from moldau.cli.moldau.services.service import ServiceCommand
 from moldau.cli.shared.arguments import ToolParser
 
@@ -18,7 +19,7 @@ DEFAULT_PORT = 8082
 def _create(properties: Mapping[str, str]) -> Service:
     from moldau.rest.command import create_app
 
-    return create_app(properties)
+    return create_app(properties, __version__)
 
 
 _COMMAND = ServiceCommand(

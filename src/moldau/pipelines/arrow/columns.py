@@ -25,7 +25,7 @@ class BinaryColumn(NamedTuple):
     bits: Any
     shift: int
     size: int
-    owner: object
+    owner: Any
 
     def arguments(self) -> tuple[int, int, int, int]:
         return self.ends.ctypes.data, self.data, self.bits.ctypes.data, self.shift

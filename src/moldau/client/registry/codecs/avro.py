@@ -18,13 +18,16 @@ _UNREADABLE = (ValueError, TypeError, KeyError, IndexError, EOFError, OverflowEr
 
 
 class AvroCodec:
-    def __init__(self, text: str, references: Mapping[str, str] | None = None) -> None:
+    """The values of a schema; with `uuids=False` text of the logical type `uuid` is text."""
+
+    def __init__(self, text: str, references: Mapping[str, str] | None = None, *, uuids: bool = True) -> None:
+        load = json.loads if uuids else _without_uuids
         try:
             named: dict[str, Any] = {}
             for referenced in (references or {}).values():
-                fastavro.parse_schema(json.loads(referenced), named_schemas=named)
+                fastavro.parse_schema(load(referenced), named_schemas=named)
             #: The schema as data, with full names.
-            self.schema: Any = fastavro.parse_schema(json.loads(text), named_schemas=named)
+            self.schema: Any = fastavro.parse_schema(load(text), named_schemas=named)
         except (SchemaParseException, ValueError, TypeError, KeyError) as error:
             raise SerializationError(f"invalid Avro schema: {error}") from error
         #: Named types by their full names.
@@ -67,6 +70,15 @@ class AvroCodec:
         if buffer.read(1):
             raise SerializationError("unexpected bytes after the Avro data")
         return value
+
+
+def _without_uuids(text: str) -> Any:
+    def plain(value: dict[str, Any]) -> dict[str, Any]:
+        if value.get("logicalType") == "uuid":
+            del value["logicalType"]
+        return value
+
+    return json.loads(text, object_hook=plain)
 
 
 def _logical(schema: Any) -> bool:

@@ -6,13 +6,13 @@ engine sets when it infers columns, Avro data is resolved to that reader schema,
 Unknown ids and bytes without a frame are errors of single records; a registry that cannot be reached fails
 the task, which Spark repeats. Writing registers the schema of the columns once, when the query is built.
 
-JSON is decoded and encoded by Spark itself, without Python; the schema does not change the bytes.
+JSON is decoded and encoded by Spark itself, without Python; the schema does not change the bytes. Flat Avro
+records are decoded in compiled loops.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -23,17 +23,20 @@ from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import StringType, StructField, StructType
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.client.registry.serdes.framing import frame, unframe
-from moldau.client.registry.types import RegistryError
-from moldau.client.serdes import SerializationError
+from moldau.client.registry.serdes.framing import frame
 from moldau.pipelines.formats.avro import fitting_array
 from moldau.pipelines.formats.registry.options import RegistryOptions
+from moldau.pipelines.formats.registry.readers import (
+    PlainReaders,
+    ProtobufReaders,
+    Readers,
+    message_class,
+    read_one,
+)
 from moldau.pipelines.formats.registry.schemas import avro_text, json_text, protobuf_file, protobuf_text
 from moldau.pipelines.formats.serialization import Decoded, JsonFormat
 
 _FRAME = 5
-#: Bytes of a record → its row; None for a tombstone.
-Read = Callable[[bytes], Any]
 
 
 class AvroRegistryFormat:
@@ -41,18 +44,26 @@ class AvroRegistryFormat:
         self._registry = registry
 
     def decode(self, data: Column, schema: StructType) -> Decoded:
-        return _decoded(data, schema, _AvroReaders(self._registry, _single(self._registry, schema)))
+        registry, single = self._registry, _single(self._registry, schema)
+
+        def decode(data: pa.Array, arrow: pa.DataType) -> pa.Array:
+            from moldau.pipelines.formats.registry.avro_batches import decode_avro
+
+            return decode_avro(data, arrow, registry, single)
+
+        return _decoded(data, schema, decode)
 
     def encode(self, row: Column, schema: StructType) -> Column:
         registry, single = self._registry, _single(self._registry, schema)
         derived = avro_text(schema, unwrapped=single is not None)
         id = registry.register(derived)
-        text = derived.text if registry.schema_id is None else registry.client.schema_by_id(id).text
+        chosen = derived if registry.schema_id is None else registry.client.schema_by_id(id)
+        references = registry.client.referenced_texts(chosen)
 
         def writer() -> Callable[[Any], bytes]:
             from moldau.client.registry.codecs.avro import AvroCodec
 
-            codec = AvroCodec(text)
+            codec = AvroCodec(chosen.text, references, uuids=False)
             return lambda one: codec.encode(one if single is None else one[single])
 
         return F.when(row.isNotNull(), _encoded(writer, frame(id))(row))
@@ -83,8 +94,9 @@ class ProtobufFormat:
 
     def decode(self, data: Column, schema: StructType) -> Decoded:
         if self._registry is not None:
-            return _decoded(data, schema, _ProtobufReaders(self._registry))
-        return _decoded(data, schema, _PlainReaders(protobuf_file(schema).SerializeToString()))
+            return _decoded(data, schema, _one_by_one(ProtobufReaders(self._registry)))
+        plain = PlainReaders(protobuf_file(schema).SerializeToString())
+        return _decoded(data, schema, _one_by_one(plain))
 
     def encode(self, row: Column, schema: StructType) -> Column:
         file = protobuf_file(schema)
@@ -100,10 +112,10 @@ class ProtobufFormat:
         def writer() -> Callable[[Any], bytes]:
             from moldau.pipelines.formats.registry.rows import fill
 
-            message_class = _message_class(serialized)
+            kind = message_class(serialized)
 
             def write(row: Any) -> bytes:
-                message = message_class()
+                message = kind()
                 fill(message, row)
                 written: bytes = message.SerializeToString()
                 return written
@@ -118,108 +130,27 @@ def _single(registry: RegistryOptions, schema: StructType) -> str | None:
     return schema.fields[0].name if registry.unwrapped and len(schema.fields) == 1 else None
 
 
-class _AvroReaders:
-    """Readers of Avro by the id of the schema, in a worker."""
-
-    def __init__(self, registry: RegistryOptions, single: str | None) -> None:
-        self._registry = registry
-        self._single = single
-
-    def __call__(self, data: bytes) -> tuple[Any, Read, int]:
-        name, start = unframe(data)
-        return name, _avro_reader(self._registry, name.id or 0, self._single), start
+#: A binary column and the type of the result → the structs of value and error.
+DecodeArray = Callable[[pa.Array, pa.DataType], pa.Array]
 
 
-@lru_cache(maxsize=1000)
-def _avro_reader(registry: RegistryOptions, id: int, single: str | None) -> Read:
-    from moldau.client.registry.codecs.avro import AvroCodec
+def _one_by_one(readers: Readers) -> DecodeArray:
+    def decode(data: pa.Array, arrow: pa.DataType) -> pa.Array:
+        return fitting_array([read_one(one, readers) for one in data.to_pylist()], arrow)
 
-    def codec(id: int) -> AvroCodec:
-        schema = registry.client.schema_by_id(id, registry.subject)
-        return AvroCodec(schema.text, registry.client.referenced_texts(schema))
-
-    writer = codec(id)
-    reader = None if registry.schema_id in (None, id) else codec(registry.schema_id or 0)
-    is_record = isinstance(writer.schema, dict) and writer.schema["type"] == "record"
-    if single is not None and not is_record:
-        return lambda data: {single: writer.decode(data, reader)}
-    return lambda data: writer.decode(data, reader)
+    return decode
 
 
-class _ProtobufReaders:
-    def __init__(self, registry: RegistryOptions) -> None:
-        self._registry = registry
-
-    def __call__(self, data: bytes) -> tuple[Any, Read, int]:
-        name, start = unframe(data, with_indexes=True)
-        return name, _protobuf_reader(self._registry, name.id or 0, name.indexes), start
-
-
-@lru_cache(maxsize=1000)
-def _protobuf_reader(registry: RegistryOptions, id: int, indexes: tuple[int, ...]) -> Read:
-    from moldau.client.registry.codecs.protobuf import ProtobufCodec
-    from moldau.pipelines.formats.registry.rows import to_row
-
-    schema = registry.client.schema_by_id(id, registry.subject)
-    codec = ProtobufCodec(schema.text, registry.client.referenced_texts(schema))
-    return lambda data: to_row(codec.decode(data, indexes))
-
-
-class _PlainReaders:
-    """The reader of messages without a frame."""
-
-    def __init__(self, serialized: bytes) -> None:
-        self._serialized = serialized
-
-    def __call__(self, data: bytes) -> tuple[Any, Read, int]:
-        return None, _plain_reader(self._serialized), 0
-
-
-@lru_cache(maxsize=100)
-def _plain_reader(serialized: bytes) -> Read:
-    from moldau.client.registry.codecs.protobuf import parsed
-    from moldau.pipelines.formats.registry.rows import to_row
-
-    message_class = _message_class(serialized)
-    return lambda data: to_row(parsed(message_class, data))
-
-
-@lru_cache(maxsize=100)
-def _message_class(serialized: bytes) -> Any:
-    from google.protobuf import descriptor_pool, message_factory, timestamp_pb2
-    from google.protobuf.descriptor_pb2 import FileDescriptorProto
-
-    pool = descriptor_pool.DescriptorPool()
-    pool.AddSerializedFile(timestamp_pb2.DESCRIPTOR.serialized_pb)
-    file = FileDescriptorProto.FromString(serialized)
-    pool.Add(file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName(file.message_type[0].name))
-
-
-def _decoded(data: Column, schema: StructType, readers: Callable[[bytes], tuple[Any, Read, int]]) -> Decoded:
+def _decoded(data: Column, schema: StructType, decode: DecodeArray) -> Decoded:
     result = StructType([StructField("value", schema), StructField("error", StringType())])
     arrow = to_arrow_type(result, timezone="UTC")
 
     def read(data: pa.Array) -> pa.Array:
-        return fitting_array([_read_one(one, readers) for one in data.to_pylist()], arrow)
+        return decode(data, arrow)
 
     read.__annotations__ = {"data": pa.Array, "return": pa.Array}
     column = arrow_udf(read, result)(data)  # type: ignore[call-overload]
     return Decoded(column["value"], column["error"])
-
-
-def _read_one(data: bytes | None, readers: Callable[[bytes], tuple[Any, Read, int]]) -> dict[str, Any]:
-    if data is None:
-        return {"value": None, "error": None}
-    try:
-        _, read, start = readers(data)
-        return {"value": read(data[start:]), "error": None}
-    except SerializationError as error:
-        return {"value": None, "error": error.message}
-    except RegistryError as error:
-        if not error.not_found:
-            raise
-        return {"value": None, "error": f"unknown schema id {unframe(data)[0].id}: {error.message}"}
 
 
 def _encoded(writer: Callable[[], Callable[[Any], bytes]], prefix: bytes):  # type: ignore[no-untyped-def]

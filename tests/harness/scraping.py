@@ -33,17 +33,18 @@ class MeasuredCluster:
     #: By node id.
     ports: dict[int, int]
 
-    def get(self, path: str, *, node: int = 1, **headers: str) -> Answer:
-        request = urllib.request.Request(f"http://127.0.0.1:{self.ports[node]}{path}", headers=headers)
+    def get(self, path: str, *, node: int = 1, headers: Mapping[str, str] | None = None) -> Answer:
+        url = f"http://127.0.0.1:{self.ports[node]}{path}"
+        request = urllib.request.Request(url, headers=dict(headers or {}))
         try:
             with urllib.request.urlopen(request, timeout=30) as answer:
-                return Answer(answer.status, answer.headers, answer.read())
+                return Answer(answer.status, dict(answer.headers), answer.read())
         except urllib.error.HTTPError as error:
-            return Answer(error.code, error.headers, error.read())
+            return Answer(error.code, dict(error.headers), error.read())
 
     def families(self, *, node: int = 1, open_metrics: bool = False) -> dict[str, Metric]:
         accept = OPEN_METRICS if open_metrics else "text/plain"
-        text = self.get("/metrics", node=node, Accept=accept).body.decode()
+        text = self.get("/metrics", node=node, headers={"Accept": accept}).body.decode()
         parse = parse_open_metrics if open_metrics else parse_text
         return {family.name: family for family in parse(text)}
 

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.ids import TopicPartition
 from moldau.groups.admin import GroupAdmin
 from moldau.groups.classic.group import ClassicGroup
 from moldau.groups.classic.groups import ClassicGroups
@@ -19,6 +20,7 @@ from moldau.groups.classic.responses import join_error, sync_error
 from moldau.groups.consumer.group import ConsumerGroup
 from moldau.groups.consumer.groups import ConsumerGroups
 from moldau.groups.context import GroupContext, Replays, Requester
+from moldau.groups.group import CommittedOffset
 from moldau.groups.modern.regex import ResolvedRegex
 from moldau.groups.offsets.commit import OffsetCommits
 from moldau.groups.offsets.fetch import OffsetFetches
@@ -154,6 +156,9 @@ class GroupShard:
         return self._consumer.regexes_resolved(group_id, resolved)
 
     # Offsets.
+
+    def committed_offsets(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
+        return self._store.of_group(group_id)
 
     def commit_offsets(
         self, requester: Requester, request: OffsetCommitRequest

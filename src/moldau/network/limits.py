@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 
 from moldau.metadata.image import QuotaEntity
@@ -45,6 +45,8 @@ class ConnectionLimits:
         #: The connections that are served, with their listeners. In order of arrival, as all tables here:
         #: iteration must be deterministic for the simulation.
         self.open: dict[Connection, str] = {}
+        #: The connections that were served so far, by listener.
+        self.served: Counter[str] = Counter()
         #: Connections whose client does not read its responses.
         self.stalled: dict[Connection, None] = {}
         self.half_open = HalfOpenConnections()
@@ -154,6 +156,7 @@ class ConnectionLimits:
             return
         quotas.opened(listener, address)
         self.open[connection] = listener
+        self.served[listener] += 1
         connection.release()
         self._close_excess()
 

@@ -32,7 +32,7 @@ from moldau.quorum.request_handler import QuorumRequestHandler
 from moldau.quorum.settings import QuorumSettings
 from moldau.quorum.snapshotter import Snapshotter
 from moldau.raft.raft import Raft
-from moldau.raft.types import NO_LEADER, ElectionState, QuorumView
+from moldau.raft.types import NO_LEADER, NO_VOTE, ElectionState, QuorumView, Role
 from moldau.raft.voters import STATIC, VoterEndpoint, VoterSet
 from moldau.statemachine.decision import Decision
 from moldau.storage.disk.disk import Disk
@@ -68,6 +68,9 @@ class MetadataQuorum:
         self._image_listeners: list[OnImage] = []
         self._leader_listeners: list[Callable[[], None]] = []
         self._leader: QuorumLeader | None = None
+        #: Decisions that were committed, and the time that they took.
+        self.commits = 0
+        self.commit_seconds = 0.0
         #: None before `start`.
         self._driver: RaftDriver | None = None
 
@@ -84,6 +87,11 @@ class MetadataQuorum:
     def image(self) -> MetadataImage:
         """The committed metadata."""
         return MetadataImage.empty() if self._driver is None else self._committed.image
+
+    @property
+    def is_started(self) -> bool:
+        """Whether the log is recovered and this node takes part in the quorum."""
+        return self._driver is not None
 
     @property
     def is_active(self) -> bool:
@@ -120,6 +128,20 @@ class MetadataQuorum:
         return ZERO_UUID if self.kraft_version == STATIC else self.settings.directory_id
 
     @property
+    def role(self) -> Role:
+        """The role of this node in the quorum."""
+        return Role.UNATTACHED if self._driver is None else self._driver.raft.quorum.role
+
+    @property
+    def voted_id(self) -> int:
+        """The voter that this node voted for in the present epoch; -1 if none."""
+        return NO_VOTE if self._driver is None else self._driver.raft.quorum.election_state.voted_id
+
+    @property
+    def is_voter(self) -> bool:
+        return self._driver is not None and self._driver.raft.quorum.is_voter
+
+    @property
     def log_end_offset(self) -> int:
         return self._log.end_offset
 
@@ -153,7 +175,11 @@ class MetadataQuorum:
 
     async def write(self, decide: Callable[[], Decision[MetadataRecord, R]]) -> R:
         """Make a decision now; return its response when its records are committed and published."""
-        return await self._active_leader.runtime.write(decide)
+        begin = self._clock.monotonic()
+        response = await self._active_leader.runtime.write(decide)
+        self.commits += 1
+        self.commit_seconds += self._clock.monotonic() - begin
+        return response
 
     async def read(self, look: Callable[[], R]) -> R:
         """Read the controller's state now; return the result when it is committed."""

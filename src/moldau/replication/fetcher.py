@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from moldau.base.backoff import Backoff
@@ -97,6 +97,9 @@ class Fetcher:
 
     def __len__(self) -> int:
         return len(self._followed)
+
+    def __iter__(self) -> Iterator[FollowedPartition]:
+        return iter(list(self._followed.values()))
 
     def add(self, key: PartitionKey, partition: Partition) -> None:
         """Follow the leader in the present leader epoch of the partition."""

@@ -8,14 +8,14 @@ registered, because leaders check its broker epoch.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from moldau.base.errors import KafkaError
 from moldau.base.java_hash import string_hash
 from moldau.config.broker.config import BrokerConfig
 from moldau.metadata.image import ClusterImage
 from moldau.network.connector import Connector
-from moldau.replication.fetch_session import PartitionKey
+from moldau.replication.fetch_session import FollowedPartition, PartitionKey
 from moldau.replication.fetcher import Fetcher
 from moldau.replication.local_broker import LocalBroker
 from moldau.replication.partition import Partition
@@ -68,6 +68,11 @@ class Fetchers:
         for key, (partition, fetcher) in list(self._followed.items()):
             if fetcher is None or self._place(partition) != self._place_of(fetcher):
                 self.follow(key, partition)
+
+    def followed(self) -> Iterator[FollowedPartition]:
+        """Iterate over the partitions that are being followed."""
+        for fetcher in list(self._fetchers.values()):
+            yield from fetcher
 
     def close_idle(self) -> None:
         for place, fetcher in list(self._fetchers.items()):

@@ -54,22 +54,26 @@ class ReplicaManager:
         self.changes = PartitionChanges(broker, alter_partition)
         self.throttles = Throttles(broker)
         logs.moves.throttle = self.throttles.moves
-        self._fetchers = Fetchers(broker, logs, self.throttles.follower, self.storage_failed, connector)
+        self.fetchers = Fetchers(broker, logs, self.throttles.follower, self.storage_failed, connector)
         self._partitions: dict[PartitionKey, Partition] = {}
         self._by_name: dict[tuple[str, int], Partition] = {}
         self._replica_logs = ReplicaLogs(broker, logs)
 
     def begin_fetching(self) -> None:
         """Start the fetchers; this broker is registered, so leaders know its broker epoch."""
-        self._fetchers.begin()
+        self.fetchers.begin()
 
     async def close(self) -> None:
         """Stop fetching and proposing ISR changes."""
-        await self._fetchers.close()
+        await self.fetchers.close()
         await self.changes.close()
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(self._partitions.values())
+
+    @property
+    def broker_id(self) -> int:
+        return self._broker.id
 
     # Lookup.
 
@@ -116,15 +120,15 @@ class ReplicaManager:
             await turn.pause()
         self._apply_configs(delta, config_of)
         if delta.brokers.changes or delta.broker_configs_changed(self._broker.id):
-            self._fetchers.brokers_changed()
-        self._fetchers.close_idle()
+            self.fetchers.brokers_changed()
+        self.fetchers.close_idle()
         return [placed for topic, index in changed if (placed := self._placed(topic, index)) is not None]
 
     def _give_role(self, key: PartitionKey, registration: PartitionRegistration) -> None:
         partition = self._partitions[key]
         if registration.leader == self._broker.id:
             # First, because responses in flight must not be appended any more.
-            self._fetchers.unfollow(key)
+            self.fetchers.unfollow(key)
             partition.take_role(registration)
             return
         known = partition.current
@@ -134,7 +138,7 @@ class ReplicaManager:
             or known.leader_epoch != registration.leader_epoch
             or known.leader != registration.leader
         ):
-            self._fetchers.follow(key, partition)
+            self.fetchers.follow(key, partition)
 
     async def _add_new(
         self, changed: list[tuple[TopicImage, int]], before: MetadataImage, config_of: ConfigOf
@@ -166,7 +170,7 @@ class ReplicaManager:
             partition = self._partitions[key]
             partition.take_log(opened)
             if not partition.is_leader:
-                self._fetchers.follow(key, partition)
+                self.fetchers.follow(key, partition)
             where = self._placed(self._broker.image.topics.by_id[key[0]], key[1])
             if where is not None:
                 placed.append(where)
@@ -180,7 +184,7 @@ class ReplicaManager:
         removed = []
         for key in self._unwanted(delta, image):
             partition = self._partitions.pop(key)
-            self._fetchers.unfollow(key)
+            self.fetchers.unfollow(key)
             self._replica_logs.discard(key)
             if self._by_name.get(partition.topic_partition) is partition:
                 del self._by_name[partition.topic_partition]

@@ -93,8 +93,8 @@ class Node:
         self.metrics_port = -1
         #: Of the broker's listeners; those of the controller have limits of their own, as in Kafka.
         self.limits = connection_limits(config)
-        self._controller_limits = connection_limits(config)
-        self.settings = NodeSettings(config, (self.limits, self._controller_limits))
+        self.controller_limits = connection_limits(config)
+        self.settings = NodeSettings(config, (self.limits, self.controller_limits))
         self._quotas = client_quotas(config)
         self.loop_lag = LoopLag(clock)
         self.publisher = MetadataPublisher(self._apply, self._fail)
@@ -112,7 +112,7 @@ class Node:
         self._scheduler = Scheduler()
         self._listeners = Listeners(
             config,
-            {BROKER: self.limits, CONTROLLER: self._controller_limits},
+            {BROKER: self.limits, CONTROLLER: self.controller_limits},
             open_sockets,
             self._tls,
             self._disconnected,
@@ -183,6 +183,8 @@ class Node:
         broker = self._wire_broker(services, folders)
         registration = ControllerRegistration(services.identity, services.controller, self.publisher)
         self._services, self._broker = services, broker
+        if self._metrics is not None:
+            self._metrics.wired(services, broker)
         await self._lock_folders(folders)
         authenticators = self._authenticators()
         await self._listeners.accept(
@@ -387,7 +389,7 @@ class Node:
     def _apply_quotas(self, image: MetadataImage) -> None:
         self._quotas.apply(image.client_quotas)
         self.limits.apply(image.client_quotas)
-        self._controller_limits.apply(image.client_quotas)
+        self.controller_limits.apply(image.client_quotas)
 
     def _disconnected(self, connection: Connection) -> None:
         if self._broker is not None:
@@ -405,7 +407,7 @@ class Node:
     def _close_idle_connections(self) -> None:
         now = asyncio.get_running_loop().time()
         self.limits.close_idle(now)
-        self._controller_limits.close_idle(now)
+        self.controller_limits.close_idle(now)
 
     async def _run_controller_tasks(self) -> None:
         services = self.services

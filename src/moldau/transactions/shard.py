@@ -9,6 +9,7 @@ a decided end always happens.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
@@ -69,6 +70,10 @@ class TransactionShard:
 
     def image_changed(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Ignore the metadata; partition leaders are looked up when markers are written."""
+
+    def count_by_state(self) -> Counter[str]:
+        """Return the number of transactional ids in each state."""
+        return Counter(each.status.name for each in self._transactions.values())
 
     # Requests of producers.
 

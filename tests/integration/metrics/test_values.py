@@ -58,13 +58,13 @@ def test_records_and_bytes_of_a_topic_are_counted(measured: MeasuredCluster) -> 
 def test_refused_batches_are_counted(measured: MeasuredCluster) -> None:
     topic = f"refused-{uuid.uuid4().hex[:8]}"
     produce(measured, topic, 1)
-    errors: list[KafkaError] = []
+    errors: list[KafkaError | None] = []
     producer = Producer(
         {"bootstrap.servers": measured.cluster.bootstrap_servers, "message.max.bytes": 10_000_000}
     )
     producer.produce(topic, b"x" * 2_000_000, on_delivery=lambda error, message: errors.append(error))
     producer.flush(30)
-    assert [error.code() for error in errors] == [KafkaError.MSG_SIZE_TOO_LARGE]
+    assert [error and error.code() for error in errors] == [KafkaError.MSG_SIZE_TOO_LARGE]
     assert measured.value(f"{TRAFFIC}failedproducerequests_total", topic=topic) == 1
     assert measured.value(f"{TRAFFIC}bytesrejected_total", topic=topic) > 2_000_000
     assert (
@@ -129,6 +129,6 @@ def test_both_formats_have_all_families(measured: MeasuredCluster, open_metrics:
 
 
 def test_compressed_scrapes_are_served(measured: MeasuredCluster) -> None:
-    answer = measured.get("/metrics", **{"Accept-Encoding": "gzip"})
+    answer = measured.get("/metrics", headers={"Accept-Encoding": "gzip"})
     assert answer.headers["Content-Encoding"] == "gzip"
     assert gzip.decompress(answer.body).startswith(b"# HELP ")

@@ -94,7 +94,7 @@ OFFLINE_DIRECTORIES: Final = gauge(
 DIRECTORY_OFFLINE: Final = gauge(
     "kafka_log_logmanager_logdirectoryoffline", "1 if a log directory is offline.", ("logDirectory",)
 )
-CLEANER_DIRTY: Final = gauge(
+UNCLEANABLE: Final = gauge(
     "kafka_log_logcleanermanager_uncleanablepartitionscount",
     "Logs that the cleaner has given up.",
     ("logDirectory",),
@@ -130,5 +130,5 @@ FAMILIES: Final = (
     LOG_END_OFFSET,
     OFFLINE_DIRECTORIES,
     DIRECTORY_OFFLINE,
-    CLEANER_DIRTY,
+    UNCLEANABLE,
 )

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from moldau.metrics.catalog import process, replicas, requests, traffic
+from moldau.metrics.catalog import (
+    controller,
+    coordinators,
+    exporter,
+    process,
+    raft,
+    replicas,
+    requests,
+    security,
+    traffic,
+)
 from moldau.metrics.family import Family
 
 #: Title of a section of the reference, and its families.
@@ -12,6 +22,11 @@ SECTIONS: Final[tuple[tuple[str, tuple[Family, ...]], ...]] = (
     ("Traffic", traffic.FAMILIES),
     ("Requests and connections", requests.FAMILIES),
     ("Replicas and logs", replicas.FAMILIES),
+    ("Controller and cluster", controller.FAMILIES),
+    ("Metadata quorum", raft.FAMILIES),
+    ("Coordinators", coordinators.FAMILIES),
+    ("Topics, partitions and groups, as kafka_exporter names them", exporter.FAMILIES),
+    ("Security and quotas", security.FAMILIES),
     ("Process", process.FAMILIES),
 )
 FAMILIES: Final[tuple[Family, ...]] = tuple(family for _, families in SECTIONS for family in families)

@@ -68,6 +68,9 @@ class StandardAuthorizer:
         self._warned = False
         self._decisions: dict[tuple[KafkaPrincipal, str, Permission, str], bool] = {}
         self._type_decisions: dict[tuple[KafkaPrincipal, str, AclOperation, ResourceType], bool] = {}
+        #: Decisions about one resource.
+        self.allowed = 0
+        self.denied = 0
 
     @classmethod
     def of(cls, configs: Mapping[str, str]) -> StandardAuthorizer:
@@ -116,9 +119,11 @@ class StandardAuthorizer:
         api_key: int = -1,
     ) -> bool:
         if self._cached(principal, host, permission, name):
+            self.allowed += 1
             if log_allowed and audit.isEnabledFor(logging.DEBUG):
                 self._audit(logging.DEBUG, principal, host, permission, name, api_key)
             return True
+        self.denied += 1
         if log_denied and audit.isEnabledFor(logging.INFO):
             self._audit(logging.INFO, principal, host, permission, name, api_key)
         return False

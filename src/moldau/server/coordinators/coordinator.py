@@ -133,6 +133,13 @@ class Coordinator(Generic[S]):
             if lead.shard is not None and lead.runtime is not None:
                 yield index, lead.shard
 
+    def count_by_state(self) -> dict[str, int]:
+        """Return the number of partitions of this node that are loading, active or failed."""
+        counts = {"loading": 0, "active": 0, "failed": 0}
+        for lead in self._lead_partitions.values():
+            counts["failed" if lead.failure else "loading" if lead.runtime is None else "active"] += 1
+        return counts
+
     def _index_of(self, name: str) -> int:
         try:
             return self.partition_of(name)

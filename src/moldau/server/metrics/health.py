@@ -11,6 +11,8 @@ import asyncio
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from moldau.raft.types import Role
+
 if TYPE_CHECKING:
     from moldau.server.broker import Broker
     from moldau.server.node import Node
@@ -56,7 +58,7 @@ class Health:
             yield "the committed metadata is not applied yet"
         elif services.metadata.applying_seconds > _APPLY_SECONDS:
             yield f"the metadata is outdated: an image has been applied for {_APPLY_SECONDS:.0f} s"
-        if self._node.broker_role is None and services.quorum.leader_id < 0:
+        if self._node.broker_role is None and services.quorum.role not in (Role.LEADER, Role.FOLLOWER):
             yield "there is no active controller"
 
     def _registration(self, broker: Broker) -> Iterator[str]:

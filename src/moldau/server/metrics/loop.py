@@ -1,10 +1,11 @@
-"""Samples of the event loop: its lag as a distribution, and the share of time in which it was idle."""
+"""Samples taken every few seconds: the lag of the event loop, its idle time, rates."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 from moldau.metrics.latencies import Latencies
@@ -18,7 +19,9 @@ _SAMPLES: Final = 12
 class LoopSampler:
     """Runs on the loop that it measures, from `start` to `stop`."""
 
-    def __init__(self, loop_lag: LoopLag) -> None:
+    def __init__(self, loop_lag: LoopLag, on_sample: Callable[[], None] = lambda: None) -> None:
+        """`on_sample` is called every few seconds, for rates."""
+        self._on_sample = on_sample
         self.loop_lag = loop_lag
         self.lag = Latencies()
         self.started_at = time.time()
@@ -44,4 +47,23 @@ class LoopSampler:
 
     def _sample(self) -> None:
         self._samples.append((time.monotonic(), time.thread_time()))
+        self._on_sample()
         self._timer = asyncio.get_running_loop().call_later(_INTERVAL_S, self._sample)
+
+
+class RateSampler:
+    """The growth of a number per second, over about a minute."""
+
+    def __init__(self) -> None:
+        self._samples: deque[tuple[float, int]] = deque(maxlen=_SAMPLES + 1)
+
+    def sample(self, value: int) -> None:
+        """Record the number; called with each sample of the loop."""
+        self._samples.append((time.monotonic(), value))
+
+    def per_second(self, value: int) -> float:
+        if not self._samples:
+            return 0.0
+        when, before = self._samples[0]
+        elapsed = time.monotonic() - when
+        return max(0, value - before) / elapsed if elapsed > 0 else 0.0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from moldau.base.clock import Clock
 from moldau.base.loop_slice import SLICE_SECONDS
@@ -24,9 +26,12 @@ class ScrapeSlice:
 
     async def pause(self) -> None:
         if self._clock.monotonic() - self._started > SLICE_SECONDS:
-            await self.yield_now()
+            async with self.waiting():
+                await asyncio.sleep(0)
 
-    async def yield_now(self) -> None:
+    @asynccontextmanager
+    async def waiting(self) -> AsyncIterator[None]:
+        """Do not count the time that the scrape waits for other nodes."""
         self._busy += self._clock.monotonic() - self._started
-        await asyncio.sleep(0)
+        yield
         self._started = self._clock.monotonic()

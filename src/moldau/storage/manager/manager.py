@@ -69,7 +69,7 @@ class LogManager:
     ) -> None:
         """`directories`: absolute path of each data directory, with its id from `meta.properties`."""
         settings = settings or LogManagerSettings()
-        open_files = OpenFiles(disk, settings.open_files)
+        self.open_files = open_files = OpenFiles(disk, settings.open_files)
         self._pool = pool
         self._threads = max(1, settings.recovery_threads_per_data_dir)
         self.previous_broker_epoch: int | None = None

@@ -95,6 +95,7 @@ def dev_cluster(
     verbose: bool = False,
     secure: bool = False,
     services: DevServices | None = None,
+    metrics_port: int | None = None,
 ) -> int:
     """Run the cluster until Ctrl-C or SIGTERM and return the exit code."""
     folder = Path(data).absolute()
@@ -106,14 +107,23 @@ def dev_cluster(
             _Node(member, node_folder(folder, member.id), verbose=verbose, announce=announce)
             for member in plan.members
         ]
-        files = [_prepare(plan, node, security, changes) for node in nodes]
+        files = [
+            _prepare(plan, node, security, _metrics_property(metrics_port, number) | changes)
+            for number, node in enumerate(nodes)
+        ]
     except OSError as error:
         raise ToolError(f"Cannot use the data folder {folder}: {error.strerror}") from error
     _check_ports(plan)
     with _stop_on_signals():
-        code = _supervise(plan, folder, security, list(zip(nodes, files, strict=True)), announce, services)
+        code = _supervise(
+            plan, folder, security, list(zip(nodes, files, strict=True)), announce, services, metrics_port
+        )
     announce("\nStopped." if sys.stdout.isatty() else "Stopped.")
     return code
+
+
+def _metrics_property(first_port: int | None, number: int) -> dict[str, str]:
+    return {} if first_port is None else {"metrics.port": str(first_port + number)}
 
 
 def planned_brokers(data: str) -> int | None:
@@ -218,6 +228,7 @@ def _supervise(
     nodes: Sequence[tuple[_Node, Path]],
     announce: Announce,
     services: DevServices | None,
+    metrics_port: int | None,
 ) -> int:
     started: list[_Node] = []
     try:
@@ -225,7 +236,7 @@ def _supervise(
             node.start(file)
             started.append(node)
         _wait_ready(plan, security, started)
-        _announce_ready(plan, folder, security, started, announce, services)
+        _announce_ready(plan, folder, security, started, announce, services, metrics_port)
         return _watch(started, announce, services)
     except _Stop:
         return 0
@@ -262,6 +273,7 @@ def _announce_ready(
     nodes: Sequence[_Node],
     announce: Announce,
     services: DevServices | None,
+    metrics_port: int | None,
 ) -> None:
     servers = ",".join(f"{_HOST}:{member.port}" for member in plan.members)
     controllers = [member.controller_port for member in plan.members if member.controller_port is not None]
@@ -269,6 +281,9 @@ def _announce_ready(
     announce(f"  bootstrap.servers  {servers}")
     announce(f"  controllers        {','.join(f'{_HOST}:{port}' for port in controllers)}")
     announce(f"  data               {folder}")
+    if metrics_port is not None:
+        urls = (f"http://{_HOST}:{metrics_port + number}/metrics" for number in range(len(nodes)))
+        announce(f"  metrics            {' '.join(urls)}")
     for node in nodes:
         where = f"port {node.member.port}, process {node.process.pid}"
         announce(f"  node {node.member.id:<13} {where}, log {os.path.relpath(node.log)}")

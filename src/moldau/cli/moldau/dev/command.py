@@ -13,6 +13,13 @@ from moldau.cli.moldau.exits import exit_with
 Data = Annotated[
     str, typer.Option(metavar="FOLDER", help="Folder for the data, which the next start finds there.")
 ]
+Secure = Annotated[
+    bool,
+    typer.Option(
+        "--secure",
+        help="Listen with TLS and SCRAM, and print what clients need. A cluster keeps its security.",
+    ),
+]
 Registry = Annotated[bool, typer.Option("--registry", help="Run a schema registry, too.")]
 Rest = Annotated[bool, typer.Option("--rest", help="Run a REST proxy, too.")]
 AllServices = Annotated[
@@ -20,6 +27,16 @@ AllServices = Annotated[
 ]
 RegistryPort = Annotated[
     int, typer.Option(metavar="PORT", min=0, max=65535, help="Port of the schema registry.")
+]
+MetricsPort = Annotated[
+    int | None,
+    typer.Option(
+        metavar="PORT",
+        min=1,
+        max=65535,
+        help="Port of /metrics, /healthz and /readyz of the first broker; the others take the next ones.",
+        show_default="none",
+    ),
 ]
 RestPort = Annotated[int, typer.Option(metavar="PORT", min=0, max=65535, help="Port of the REST proxy.")]
 
@@ -54,18 +71,13 @@ def dev(
             help="A broker configuration by Kafka's name, such as num.partitions=3. May be repeated.",
         ),
     ] = None,
-    secure: Annotated[
-        bool,
-        typer.Option(
-            "--secure",
-            help="Listen with TLS and SCRAM, and print what clients need. A cluster keeps its security.",
-        ),
-    ] = False,
+    secure: Secure = False,
     registry: Registry = False,
     rest: Rest = False,
     all_services: AllServices = False,
     registry_port: RegistryPort = 8081,
     rest_port: RestPort = 8082,
+    metrics_port: MetricsPort = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print the log of each node.")] = False,
 ) -> None:
     """Run a broker, or a cluster of brokers, without any configuration, until Ctrl-C.
@@ -85,7 +97,9 @@ def dev(
             start = partial(dev_node, port=DEFAULT_PORT if port is None else port)
         else:
             start = partial(dev_cluster, brokers=count, port=port)
-        start = partial(start, data=data, settings=setting or (), announce=announce)
+        start = partial(
+            start, data=data, settings=setting or (), announce=announce, metrics_port=metrics_port
+        )
         with DevServices(
             registry_port=registry_port if registry or all_services else None,
             rest_port=rest_port if rest or all_services else None,

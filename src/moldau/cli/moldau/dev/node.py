@@ -27,6 +27,7 @@ def dev_node(
     verbose: bool = False,
     secure: bool = False,
     services: DevServices | None = None,
+    metrics_port: int | None = None,
 ) -> int:
     """Run the node until Ctrl-C or SIGTERM and return the exit code."""
     from moldau.server.run import StartError, format_if_needed, run_node
@@ -39,6 +40,8 @@ def dev_node(
         announce(f"Moldau {__version__} is ready.")
         announce(f"  bootstrap.servers  localhost:{clients}")
         announce(f"  data               {folder}")
+        if metrics_port is not None:
+            announce(f"  metrics            http://localhost:{metrics_port}/metrics")
         if security is not None:
             announce_clients(security, f"localhost:{clients}", announce)
         if services is not None:
@@ -56,6 +59,8 @@ def dev_node(
         if security is not None:
             properties = security.node_properties(properties)
             options = FormatOptions(scram_credentials=security.scram_credentials())
+        if metrics_port is not None:
+            properties["metrics.port"] = str(metrics_port)
         properties |= overrides(settings)
         format_if_needed(properties, options)
         code = run_node(properties, on_ready=on_ready)
@@ -71,7 +76,7 @@ def dev_node(
 def _with_remedy(error: Exception, port: int, data: str) -> str:
     from moldau.network.listener import ListenError
 
-    if not isinstance(error.__cause__, ListenError) or str(port) not in str(error):
+    if not isinstance(error.__cause__, ListenError) or f":{port}:" not in str(error):
         return str(error)
     return (
         f"Port {port} is in use. Is another broker running? Stop it, or choose another port: "

@@ -1,0 +1,76 @@
+"""Groups and transactions: `kafka.coordinator.group`, `group-coordinator-metrics`, and ours.
+
+Reported by the coordinator of a group or transactional id, so that the sum over the nodes is right.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from moldau.metrics.family import Family, gauge
+
+_MANAGER: Final = "kafka_coordinator_group_groupmetadatamanager_"
+_COORDINATOR: Final = "coordinator"
+
+
+def _classic(name: str, help_text: str) -> Family:
+    return gauge(f"{_MANAGER}{name}", help_text, reported_by=_COORDINATOR)
+
+
+GROUPS: Final = _classic("numgroups", "Groups of all types.")
+OFFSETS: Final = _classic("numoffsets", "Committed offsets.")
+#: By the state of a classic group.
+CLASSIC_STATES: Final = {
+    "Stable": _classic("numgroupsstable", "Classic groups in the state Stable."),
+    "PreparingRebalance": _classic("numgroupspreparingrebalance", "Classic groups that begin a rebalance."),
+    "CompletingRebalance": _classic(
+        "numgroupscompletingrebalance", "Classic groups that wait for the assignment of their leader."
+    ),
+    "Empty": _classic("numgroupsempty", "Classic groups without members."),
+    "Dead": _classic("numgroupsdead", "Classic groups in the state Dead: none, they are removed at once."),
+}
+GROUPS_BY_TYPE: Final = gauge(
+    "kafka_server_group_coordinator_metrics_group_count",
+    "Groups by protocol.",
+    ("protocol",),
+    reported_by=_COORDINATOR,
+)
+CONSUMER_GROUPS: Final = gauge(
+    "kafka_server_group_coordinator_metrics_consumer_group_count",
+    "Groups of the consumer protocol (KIP-848) by state.",
+    ("state",),
+    reported_by=_COORDINATOR,
+)
+SHARE_GROUPS: Final = gauge(
+    "kafka_server_group_coordinator_metrics_share_group_count",
+    "Share groups by state.",
+    ("state",),
+    reported_by=_COORDINATOR,
+)
+PARTITIONS: Final = gauge(
+    "kafka_server_group_coordinator_metrics_num_partitions",
+    "Partitions of `__consumer_offsets` that this node leads, by state.",
+    ("state",),
+    reported_by=_COORDINATOR,
+)
+TRANSACTION_PARTITIONS: Final = gauge(
+    "kafka_server_transaction_coordinator_metrics_num_partitions",
+    "Partitions of `__transaction_state` that this node leads, by state.",
+    ("state",),
+    reported_by=_COORDINATOR,
+)
+TRANSACTIONS: Final = gauge(
+    "moldau_transactions", "Transactional ids by state.", ("state",), reported_by=_COORDINATOR
+)
+
+FAMILIES: Final = (
+    GROUPS,
+    OFFSETS,
+    *CLASSIC_STATES.values(),
+    GROUPS_BY_TYPE,
+    CONSUMER_GROUPS,
+    SHARE_GROUPS,
+    PARTITIONS,
+    TRANSACTION_PARTITIONS,
+    TRANSACTIONS,
+)

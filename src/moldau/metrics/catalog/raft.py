@@ -1,0 +1,54 @@
+"""The metadata quorum: `kafka.server:type=raft-metrics`.
+
+The JMX exporter's example rules make `kafka_server_raft_metrics_*` of it, Strimzi's make
+`kafka_server_raftmetrics_*`; dashboards use both, so both are served.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from moldau.metrics.family import Family, gauge
+
+_SPELLINGS: Final = ("kafka_server_raft_metrics_", "kafka_server_raftmetrics_")
+
+
+def _in_both(name: str, help_text: str) -> tuple[Family, ...]:
+    return tuple(gauge(f"{prefix}{name}", help_text) for prefix in _SPELLINGS)
+
+
+CURRENT_LEADER: Final = _in_both("current_leader", "Id of the active controller; -1 if unknown.")
+CURRENT_EPOCH: Final = _in_both("current_epoch", "Epoch of the quorum.")
+CURRENT_VOTE: Final = _in_both("current_vote", "Id that this node voted for in this epoch; -1 if none.")
+HIGH_WATERMARK: Final = _in_both("high_watermark", "High watermark of the metadata log on this node.")
+LOG_END_OFFSET: Final = _in_both("log_end_offset", "Log end offset of the metadata log on this node.")
+VOTERS: Final = _in_both("number_of_voters", "Voters of the quorum.")
+COMMIT_LATENCY: Final = _in_both(
+    "commit_latency_avg", "Mean time of the active controller's decisions until they are committed, in ms."
+)
+APPEND_RATE: Final = _in_both(
+    "append_records_rate", "Records per second that this node, as the leader, appended in the last minute."
+)
+FETCH_RATE: Final = _in_both(
+    "fetch_records_rate", "Records per second that this node fetched from the leader in the last minute."
+)
+STATE_INFO: Final = gauge(
+    "kafka_server_raft_metrics_current_state_info", "1 for the role of this node.", ("state",)
+)
+STATE: Final = gauge(
+    "kafka_server_raftmetrics_current_state", "1 for the role of this node.", ("current_state",)
+)
+
+FAMILIES: Final = (
+    *CURRENT_LEADER,
+    *CURRENT_EPOCH,
+    *CURRENT_VOTE,
+    *HIGH_WATERMARK,
+    *LOG_END_OFFSET,
+    *VOTERS,
+    *COMMIT_LATENCY,
+    *APPEND_RATE,
+    *FETCH_RATE,
+    STATE_INFO,
+    STATE,
+)

@@ -17,7 +17,7 @@
 | `api.v3.produce.batch.maximum.entries` | 10 | records in a v3 batch |
 | `streaming.connection.max.duration.ms` | 86400000 | longest streaming request |
 | `max.block.ms` | 60000 | longest wait for space in the producer's buffer |
-| `confluent.rest.auth.propagate.method` | NONE | SASL: log in to Kafka with the credentials of the request |
+| `confluent.rest.auth.propagate.method` | NONE | SASL: log in to Kafka with the caller's credentials |
 | `propagated.clients.max` | 64 | users with clients of their own at the same time |
 | `propagated.clients.timeout.ms` | 600000 | close the clients of a user after this time without requests |
 """

@@ -43,7 +43,9 @@ _FOLLOW: Final = Parameter(
     "follow", "true: wait for new records; otherwise end where the log ended at the request.", "boolean"
 )
 _READ_TOPIC: Final = (
-    Parameter("from", "earliest (default) or latest."),
+    Parameter(
+        "from", "Where to begin: earliest (default) or latest; a group begins at its committed offsets."
+    ),
     Parameter("offsets", "First offset by partition, such as `0:120,3:7`; other partitions as `from` says."),
     Parameter("timestamp", "First record at or after this time: ISO 8601, or milliseconds since 1970."),
     _FOLLOW,

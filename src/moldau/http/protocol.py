@@ -1,7 +1,7 @@
 """uvicorn's HTTP protocol with bounds, and with the principal of the client's certificate.
 
 Added to uvicorn: at most `max_connections` connections, a limit for the size of request headers, a timeout
-for connections that never send a request, and `scope["moldau.principal"]`.
+for connections that send no request or not all of its headers, and `scope["moldau.principal"]`.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._mapping = mapping
         self._principal = ANONYMOUS
         self._header_bytes = 0
+        #: Runs while the headers of a request are incomplete.
+        self._header_timeout: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -64,12 +66,30 @@ class BoundedProtocol(HttpToolsProtocol):
         super().data_received(data)
         scope: Any = self.scope
         if scope is None or "method" not in scope:
-            self._header_bytes += len(data)
-            if self._header_bytes > _MOST_HEADER_BYTES and not self.transport.is_closing():
-                self.transport.write(_HEADERS_TOO_LARGE)
-                self.transport.close()
-        else:
-            self._header_bytes = 0
+            self._receive_part(len(data))
+        elif self._header_bytes:
+            self._end_headers()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end_headers()
+        super().connection_lost(exc)
+
+    def _receive_part(self, size: int) -> None:
+        """Bound the headers of a request in size and time; a client that sends them at once pays nothing."""
+        self._header_bytes += size
+        if self.transport.is_closing():
+            return
+        if self._header_bytes > _MOST_HEADER_BYTES:
+            self.transport.write(_HEADERS_TOO_LARGE)
+            self.transport.close()
+        elif self._header_timeout is None:
+            self._header_timeout = self.loop.call_later(self.timeout_keep_alive, self.transport.abort)
+
+    def _end_headers(self) -> None:
+        self._header_bytes = 0
+        if self._header_timeout is not None:
+            self._header_timeout.cancel()
+            self._header_timeout = None
 
     def on_message_begin(self) -> None:
         super().on_message_begin()

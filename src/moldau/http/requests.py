@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from typing import Any
+from typing import Any, Final
 
 from moldau.http.asgi import Receive, Scope, header
 from moldau.http.errors import ApiError
 
 _CLOSE = ((b"connection", b"close"),)
+_TIMEOUT_S: Final = 30
 
 
 class ClientDisconnected(Exception):
@@ -16,7 +18,16 @@ class ClientDisconnected(Exception):
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
-    """Return the body of a request; `ApiError` 413 if it is larger than `limit` bytes."""
+    """Return the body of a request; `ApiError` 413 if it is larger than `limit` bytes, 408 if it is late."""
+    try:
+        async with asyncio.timeout(_TIMEOUT_S):
+            return await _read_body(scope, receive, limit)
+    except TimeoutError:
+        message = f"The body of the request did not arrive within {_TIMEOUT_S} seconds."
+        raise ApiError(408, 408, message, _CLOSE) from None
+
+
+async def _read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
     announced = header(scope, b"content-length")
     if announced is not None and announced.isdigit() and int(announced) > limit:
         raise _too_large(limit)

@@ -18,6 +18,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final, Protocol
 
 from moldau.base.clock import Clock
@@ -90,6 +91,7 @@ class RegistryService:
         #: The last append; later ones are acknowledged later.
         self._last: asyncio.Future[int] | None = None
         self._recovery: asyncio.Task[None] | None = None
+        self._rehearsals: ThreadPoolExecutor | None = None
         self.catch_up = CatchUp(log.read_to_end)
 
     @property
@@ -107,9 +109,27 @@ class RegistryService:
 
     async def close(self) -> None:
         await self.catch_up.close()
+        if self._rehearsals is not None:
+            self._rehearsals.shutdown(wait=False, cancel_futures=True)
         if self._recovery is not None:
             self._recovery.cancel()
             await asyncio.gather(self._recovery, return_exceptions=True)
+
+    async def rehearse(self, decide: Decide) -> None:
+        """Decide in a thread and discard the decision, so that the real one finds the expensive results.
+
+        The state may change meanwhile, so nothing follows from it, except that a schema is invalid.
+        """
+        await self._recovered()
+        if self._rehearsals is None:
+            self._rehearsals = ThreadPoolExecutor(1, "rehearsal")
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._rehearsals, decide, self.registry)
+        except ApiError as error:
+            if error.error_code == errors.INVALID_SCHEMA:
+                raise
+        except (RuntimeError, LookupError) as error:
+            logger.debug("The state changed during a rehearsal: %r", error)
 
     async def read(self, decide: Decide, *, immutable: bool = False) -> Decision:
         """Answer from the state, once it is acknowledged.
@@ -152,7 +172,7 @@ class RegistryService:
 
     async def write(self, decide: Decide) -> Decision:
         """Decide, append and answer. Only the leader decides; `NotLeader` otherwise."""
-        await self._may_decide()
+        await self.require_leader()
         decision = decide(self.registry)
         if not decision.records:
             return await self._held(decision)
@@ -166,7 +186,7 @@ class RegistryService:
             raise _unconfirmed(error) from error
         return decision
 
-    async def _may_decide(self) -> None:
+    async def require_leader(self) -> None:
         """Return once this instance leads and its state is loaded, without a turn of the loop in between."""
         while True:
             if not self._leadership.leads:

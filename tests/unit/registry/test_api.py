@@ -104,11 +104,11 @@ async def test_a_known_schema_is_registered_again_in_read_only_mode() -> None:
 
 
 @on_a_loop
-async def test_ten_thousand_versions_of_a_subject() -> None:
+async def test_many_versions_of_a_subject() -> None:
     registry = await TestRegistry().start()
-    for number in range(10_000):
+    for number in range(2000):
         await registry.register("s", record("r", f"f{number}"))
-    assert (await registry.ask("GET", "/subjects/s/versions/latest")).json["version"] == 10_000
+    assert (await registry.ask("GET", "/subjects/s/versions/latest")).json["version"] == 2000
 
 
 @on_a_loop

@@ -101,6 +101,10 @@ class RegistryApplication:
         def decide(registry: Registry) -> Decision:
             return route.decide(registry, call)
 
+        if call.is_heavy(self._service.registry):
+            if route.writes:
+                await self._service.require_leader()
+            await self._service.rehearse(decide)
         if route.writes:
             return await self._service.write(decide)
         return await self._service.read(decide, immutable=route.immutable)

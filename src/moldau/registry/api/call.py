@@ -20,6 +20,13 @@ from moldau.registry.state.names import (
 from moldau.registry.state.registry import Decision, Registry
 
 _NOT_FOUND: Final = "HTTP 404 Not Found"
+#: A body of this size takes some milliseconds.
+_LARGE: Final = 16 * 1024
+_MANY: Final = 100
+#: Queries that need a parsed schema.
+_PARSING: Final = (b"format", b"findTags")
+#: Keywords of JSON Schema whose comparison multiplies.
+_COMBINING: Final = (b"oneOf", b"anyOf", b"allOf", b"$ref")
 
 
 class Call:
@@ -59,6 +66,24 @@ class Call:
         if not self._body:
             raise ApiError(422, 422, "The request has no body.")
         return parse_json(self._body)
+
+    def is_heavy(self, registry: Registry) -> bool:
+        """Return whether parsing or comparing a schema may take longer than other clients can wait."""
+        body = self._body
+        if len(body) > _LARGE or any(word in body for word in _COMBINING):
+            return True
+        if any(word in self._query for word in _PARSING):
+            return True
+        if not body or "subject" not in self.parameters:
+            return False
+        subject = self.subject(registry)
+        found = registry.store.subjects.get(subject)
+        latest = None if found is None else found.latest()
+        if found is None or latest is None:
+            return False
+        if len(latest.content.text) > _LARGE:
+            return True
+        return found.live > _MANY and registry.config(subject)["compatibilityLevel"].endswith("_TRANSITIVE")
 
     def subject(self, registry: Registry) -> str:
         """The subject of the path, with the context of the path; an alias is replaced."""

@@ -60,7 +60,11 @@ _CHECK = "/compatibility/subjects/{subject}/versions"
 ROUTES = (
     Route("POST", _CHECK, "Check compatibility with all versions", _check, operation="SUBJECT_READ"),
     Route(
-        "POST", _CHECK + "/{version}", "Check compatibility with a version", _check, operation="SUBJECT_READ"
+        "POST",
+        _CHECK + "/{version}",
+        "Check compatibility with a version",
+        _check,
+        operation="SUBJECT_READ",
     ),
     Route("GET", "/config", "Get the global config", _get_config, operation="GLOBAL_COMPATIBILITY_READ"),
     Route("PUT", "/config", "Change the global config", _put_config, True, "GLOBAL_COMPATIBILITY_WRITE"),

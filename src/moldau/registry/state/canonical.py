@@ -23,6 +23,22 @@ def canonicalize(
         raise errors.invalid_schema(f"Invalid schema type {content.schema_type}")
     importing = registry.mode(request.subject) in IMPORT_MODES
     strict = bool(config.get("validateFields", registry.settings.validate_fields))
+    if content.references:
+        # What references stand for can change.
+        return _canonicalize(registry, request, new, normalize, strict, importing)
+    key = (content.schema_type, content.text, new, normalize, strict, importing)
+    found: tuple[str, ParsedSchema] | None = registry.canonical.get(key)
+    if found is None:
+        result, parsed = _canonicalize(registry, request, new, normalize, strict, importing)
+        registry.canonical.put(key, (result.text, parsed), len(content.text))
+        return result, parsed
+    return content._replace(text=found[0], references=()), found[1]
+
+
+def _canonicalize(
+    registry: Registry, request: SchemaRequest, new: bool, normalize: bool, strict: bool, importing: bool
+) -> tuple[Content, ParsedSchema]:
+    content = request.content
     try:
         parsed, references = registry.parse(request.subject, content, new=new)
         if new and not importing:

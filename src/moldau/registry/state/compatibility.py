@@ -14,11 +14,12 @@ from moldau.registry.state import contracts, errors
 from moldau.registry.state.canonical import canonicalize
 from moldau.registry.state.contracts import Json
 from moldau.registry.state.fields import has_top_level_field
+from moldau.registry.state.names import context_of
 from moldau.registry.state.records import Content
 from moldau.registry.state.registry import Decision, Registry
 from moldau.registry.state.requests import SchemaRequest
 from moldau.registry.state.store import Subject, Version
-from moldau.schemas.schema import ParsedSchema
+from moldau.schemas.schema import InvalidSchema, ParsedSchema
 
 _DIFFERENT_TYPE: Final = "Incompatible because of different schema type"
 #: An old schema is shown in messages up to this length.
@@ -81,7 +82,7 @@ def incompatibilities(
     for version in reversed(_same_group(config, content, previous)):
         if level == "NONE":
             break
-        found = _compare(registry, subject, level, lenient, parsed, version)
+        found = _compared(registry, subject, level, lenient, content, parsed, version)
         if found or not level.endswith("_TRANSITIVE"):
             findings += found
             break
@@ -89,6 +90,28 @@ def incompatibilities(
         shown = "true" if validate_fields else "false"
         findings.append(f"{{validateFields: '{shown}', compatibility: '{level}'}}")
     return findings
+
+
+def _compared(
+    registry: Registry,
+    subject: str,
+    level: str,
+    lenient: bool,
+    content: Content,
+    parsed: ParsedSchema,
+    version: Version,
+) -> tuple[str, ...]:
+    """Compare with one version, unless that was done; error 42201 if the schemas are too complex for it."""
+    kind, old = level.removesuffix("_TRANSITIVE"), version.content
+    key = (context_of(subject), kind, lenient, content[:3], old[:3], version.number)
+    found = registry.compared.get(key)
+    if found is None:
+        try:
+            found = tuple(_compare(registry, subject, level, lenient, parsed, version))
+        except InvalidSchema as error:
+            raise errors.invalid_schema(str(error)) from None
+        registry.compared.put(key, found, len(content.text) // 16 + sum(map(len, found)))
+    return found
 
 
 def _compare(

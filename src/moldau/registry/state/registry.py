@@ -1,21 +1,24 @@
 """What decisions are made about: the store, the settings of the service, and parsed schemas.
 
-Schemas are parsed when they are needed, and the most recently used ones are kept.
+Schemas are parsed and compared when it is needed, and the results that were used last are kept.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from moldau.registry.state.names import DEFAULT_CONTEXT, GLOBAL_CONTEXT, parse_name, relative_to
+from moldau.registry.state.recent import Recent
 from moldau.registry.state.records import Content, Json, KeyValue
 from moldau.registry.state.store import Store
 from moldau.schemas.schema import InvalidSchema, ParsedSchema, Reference, parse
 
-_PARSED: Final = 1000
+_MOST_PARSED: Final = 1000
+_MOST_COMPARED: Final = 20_000
+#: The size of the texts whose results are kept.
+_LARGEST: Final = 4_000_000
 #: Settings of the subject that the top level supplements.
 _INHERITED: Final = (
     "normalize",
@@ -65,7 +68,10 @@ class Registry:
     def __init__(self, settings: RegistrySettings) -> None:
         self.settings = settings
         self.store = Store()
-        self._parsed: OrderedDict[tuple[str, str, tuple[tuple[str, str], ...]], ParsedSchema] = OrderedDict()
+        self._parsed: Recent[ParsedSchema] = Recent(_MOST_PARSED, _LARGEST)
+        #: Canonical forms of requests, and findings of comparisons.
+        self.canonical: Recent[Any] = Recent(_MOST_PARSED, _LARGEST)
+        self.compared: Recent[tuple[str, ...]] = Recent(_MOST_COMPARED, _LARGEST)
 
     def parse(self, subject: str, content: Content, *, new: bool = False) -> Resolved:
         """Parse a schema of a subject; `InvalidSchema` if it, or one of its references, is not valid.
@@ -88,11 +94,8 @@ class Registry:
         key = (content.schema_type, content.text, references)
         parsed = self._parsed.get(key)
         if parsed is None:
-            parsed = self._parsed[key] = parse(content.schema_type, content.text, dict(references))
-            if len(self._parsed) > _PARSED:
-                self._parsed.popitem(last=False)
-        else:
-            self._parsed.move_to_end(key)
+            parsed = parse(content.schema_type, content.text, dict(references))
+            self._parsed.put(key, parsed, len(content.text))
         return parsed
 
     def _resolve(

@@ -16,13 +16,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from moldau.pipelines.formats.registry.spark_schemas import avro_schema, protobuf_descriptor
     from moldau.pipelines.queries import QuerySpec, read_topic, start, stream_topic
     from moldau.pipelines.spark.session import register, session
 
-__all__ = ["QuerySpec", "read_topic", "register", "session", "start", "stream_topic"]
+__all__ = [
+    "QuerySpec",
+    "avro_schema",
+    "protobuf_descriptor",
+    "read_topic",
+    "register",
+    "session",
+    "start",
+    "stream_topic",
+]
 
 _HOMES = {
     "QuerySpec": "queries",
+    "avro_schema": "formats.registry.spark_schemas",
+    "protobuf_descriptor": "formats.registry.spark_schemas",
     "read_topic": "queries",
     "register": "spark.session",
     "session": "spark.session",

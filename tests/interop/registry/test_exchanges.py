@@ -26,11 +26,8 @@ pytestmark = pytest.mark.interop
 _FOLDER = Path(os.environ.get("MOLDAU_REGISTRY_EXCHANGES", "../shared/registry-exchanges"))
 _FILE = _FOLDER / "exchanges.jsonl.gz"
 #: Sequences that end differently, and why.
-_NO_TAGS = "tags of Protobuf schemas cannot be changed"
 _DIFFERENT = {
     "RestApiTest.testRegisterDropsRuleSet": "rule sets are kept, also in the free registry",
-    "protobuf.RestApiTest.testRegisterSchemaTagsBasic": _NO_TAGS,
-    "protobuf.RestApiTest.testRegisterSchemaTagsBasicDeprecated": _NO_TAGS,
 }
 
 

@@ -10,11 +10,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from moldau.registry.state import errors
 from moldau.registry.state.contracts import Json
-from moldau.schemas.schema import ParsedSchema, SchemaType
+from moldau.schemas.schema import InvalidSchema, ParsedSchema, SchemaType
+
+if TYPE_CHECKING:
+    from moldau.schemas.json import JsonSchema
+    from moldau.schemas.protobuf import ProtobufSchema
 
 _TAGS: Final = "confluent:tags"
 _RECORD: Final = "sr_record"
@@ -24,56 +28,57 @@ _FIELD: Final = "sr_field"
 def has_top_level_field(parsed: ParsedSchema, field: str) -> bool:
     """Return whether the record, object or first message has a field."""
     if parsed.schema_type == SchemaType.PROTOBUF:
-        return field in _protobuf_fields(parsed)
+        return _protobuf(parsed).has_top_level_field(field)
     tree = json.loads(parsed.canonical)
     if not isinstance(tree, dict):
         return False
     if parsed.schema_type == SchemaType.JSON:
-        return field in tree.get("properties", {})
+        properties = tree.get("properties")
+        return isinstance(properties, dict) and field in properties
     return any(each.get("name") == field for each in tree.get("fields", ()))
 
 
-def _protobuf_fields(parsed: ParsedSchema) -> frozenset[str]:
-    fields: frozenset[str] = getattr(parsed, "top_level_fields", frozenset())
-    return fields
+def _protobuf(parsed: ParsedSchema) -> ProtobufSchema:
+    return cast("ProtobufSchema", parsed)
+
+
+def _json(parsed: ParsedSchema) -> JsonSchema:
+    return cast("JsonSchema", parsed)
 
 
 def tags_of(parsed: ParsedSchema, wanted: Iterable[str]) -> list[Json]:
     """Return the tagged entities of a schema that have one of the tags (`*`: any)."""
     names = set(wanted)
-    if parsed.schema_type == SchemaType.PROTOBUF:
-        tagged = _protobuf_tags(parsed)
-    else:
-        tagged = (
-            (kind, path, node[_TAGS])
-            for kind, path, node in _entities(parsed.schema_type, json.loads(parsed.canonical))
-            if node.get(_TAGS)
-        )
     return [
         {"schemaEntity": {"entityPath": path, "entityType": kind}, "tags": list(tags)}
-        for kind, path, tags in tagged
+        for kind, path, tags in _tagged(parsed)
         if "*" in names or not names.isdisjoint(tags)
     ]
 
 
-def _protobuf_tags(parsed: ParsedSchema) -> Iterator[tuple[str, str, list[str]]]:
-    tagged: Any = getattr(parsed, "tags", None)
-    if callable(tagged):
-        yield from tagged()
+def _tagged(parsed: ParsedSchema) -> Iterable[tuple[str, str, list[str]]]:
+    """Return kind, path and tags of the entities that have tags."""
+    if parsed.schema_type == SchemaType.PROTOBUF:
+        return _protobuf(parsed).tags()
+    if parsed.schema_type == SchemaType.JSON:
+        return _json(parsed).tags()
+    tree = json.loads(parsed.canonical)
+    return [(kind, path, node[_TAGS]) for kind, path, node in _avro_entities(tree) if node.get(_TAGS)]
 
 
 def change_tags(parsed: ParsedSchema, add: Iterable[Json], remove: Iterable[Json]) -> str:
     """Return the text of a schema with tags added and removed."""
     added, removed = _by_entity(add), _by_entity(remove)
-    if parsed.schema_type == SchemaType.PROTOBUF:
-        changed: Any = getattr(parsed, "with_tags", None)
-        if not callable(changed):
-            raise errors.invalid_schema("Tags of Protobuf schemas cannot be changed.")
-        text: str = changed(added, removed)
-        return text
+    try:
+        if parsed.schema_type == SchemaType.PROTOBUF:
+            return _protobuf(parsed).with_tags(added, removed)
+        if parsed.schema_type == SchemaType.JSON:
+            return _json(parsed).with_tags(added, removed)
+    except InvalidSchema as error:
+        raise errors.invalid_schema(str(error)) from None
     tree = json.loads(parsed.canonical)
     found = set()
-    for kind, path, node in _entities(parsed.schema_type, tree):
+    for kind, path, node in _avro_entities(tree):
         entity = (kind, path)
         if entity not in added and entity not in removed:
             continue
@@ -94,15 +99,11 @@ def _by_entity(entries: Iterable[Json]) -> dict[tuple[str, str], list[str]]:
     for entry in entries:
         try:
             entity = entry["schemaEntity"]
-            key = (str(entity["entityType"]).lower(), str(entity["entityPath"]))
+            key = (str(entity["entityType"]).lower(), str(entity["entityPath"]).removeprefix("."))
             entities.setdefault(key, []).extend(str(tag) for tag in entry.get("tags") or ())
         except (KeyError, TypeError):
             raise errors.invalid_schema(f"Invalid schema tag: {entry}") from None
     return entities
-
-
-def _entities(schema_type: str, tree: Any) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    return _avro_entities(tree) if schema_type == SchemaType.AVRO else _json_entities(tree)
 
 
 def _avro_entities(tree: Any) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -126,31 +127,3 @@ def _avro_entities(tree: Any) -> Iterator[tuple[str, str, dict[str, Any]]]:
                 stack.append((node.get("items" if kind == "array" else "values"), namespace))
             elif isinstance(kind, dict | list):
                 stack.append((kind, namespace))
-
-
-def _json_entities(tree: Any) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield objects and their properties, the outer ones first."""
-    stack: list[tuple[Any, str]] = [(tree, "")]
-    while stack:
-        node, prefix = stack.pop()
-        if not isinstance(node, dict):
-            continue
-        properties = node.get("properties")
-        if isinstance(properties, dict):
-            path = f"{prefix}object"
-            yield _RECORD, path, node
-            for name, field in properties.items():
-                if isinstance(field, dict):
-                    yield _FIELD, f"{path}.{name}", field
-            stack.extend((field, f"{path}.{name}.") for name, field in reversed(properties.items()))
-        if isinstance(node.get("items"), dict):
-            stack.append((node["items"], f"{prefix}array."))
-        for keyword in ("allOf", "anyOf", "oneOf"):
-            if isinstance(node.get(keyword), list):
-                stack.extend(
-                    (each, f"{prefix}{keyword}.{index}.")
-                    for index, each in reversed(list(enumerate(node[keyword])))
-                )
-        for keyword in ("definitions", "$defs"):
-            if isinstance(node.get(keyword), dict):
-                stack.extend((each, f"{prefix}{keyword}.{name}.") for name, each in node[keyword].items())

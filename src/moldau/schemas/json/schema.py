@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from moldau.schemas.json import text
 from moldau.schemas.json.documents import Documents, SchemaError, draft_of
 from moldau.schemas.json.model import Anything, Nothing, Object, Schema
 from moldau.schemas.schema import Incompatible, InvalidSchema, ParsedSchema, SchemaType
+
+if TYPE_CHECKING:
+    from moldau.schemas.json.tags import Tags
 
 #: The number of findings of a check; hostile schemas have more than memory could hold.
 MAX_FINDINGS = 1000
@@ -89,6 +92,18 @@ class JsonSchema:
         for name in root.properties or {}:
             if name.startswith("$$"):
                 raise InvalidSchema(f"#/properties/{name}: Field names cannot start with $$ prefix")
+
+    def tags(self) -> list[tuple[str, str, list[str]]]:
+        """Return kind, path and tags of the objects and properties that have tags."""
+        from moldau.schemas.json.tags import tagged_entities
+
+        return tagged_entities(self)
+
+    def with_tags(self, added: Tags, removed: Tags) -> str:
+        """Return the text with other tags; raise `InvalidSchema` for an unknown object or property."""
+        from moldau.schemas.json.tags import with_tags
+
+        return with_tags(self.document, added, removed)
 
     def incompatibilities(self, previous: ParsedSchema, *, lenient: bool = False) -> list[Incompatible]:
         """Return what prevents this schema from reading data written with `previous`."""

@@ -19,6 +19,7 @@ from moldau.schemas.protobuf.index import TypeIndex
 from moldau.schemas.protobuf.normalizer import normalized
 from moldau.schemas.protobuf.parser import parse_file
 from moldau.schemas.protobuf.printer import print_file
+from moldau.schemas.protobuf.tags import Tags, tagged_entities, with_tags
 from moldau.schemas.schema import Incompatible, InvalidSchema, ParsedSchema, SchemaType
 
 
@@ -162,6 +163,14 @@ class ProtobufSchema:
     def has_top_level_field(self, name: str) -> bool:
         """Return whether any message at the top level has a field of this name (`confluent:reserved`)."""
         return any(name in _field_names(message) for message in messages(self._named_file.types))
+
+    def tags(self) -> list[tuple[str, str, list[str]]]:
+        """Return kind, path and tags of the messages and fields that have tags."""
+        return list(tagged_entities(self._file))
+
+    def with_tags(self, added: Tags, removed: Tags) -> str:
+        """Return the text with other tags; raise `InvalidSchema` for an unknown message or field."""
+        return print_file(with_tags(self._file, added, removed))
 
     def differences(self, previous: ProtobufSchema) -> list[Difference]:
         """Return all differences from an older schema, compatible ones included."""

@@ -23,8 +23,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from moldau.base.ids import TopicPartition, Uuid
-from moldau.lag.evaluation.evaluator import LagEvaluator, LagRules
+from moldau.lag.evaluation.evaluator import LagEvaluator
 from moldau.lag.evaluation.observation import CommittedOffset, GroupObservation, Member, Round
+from moldau.lag.evaluation.state import LagRules
 from moldau.lag.evaluation.verdicts import PartitionLag
 
 GROUP = "billing"

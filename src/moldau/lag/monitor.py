@@ -20,11 +20,13 @@ from typing import NamedTuple
 from moldau.base.clock import Clock, SystemClock
 from moldau.base.errors import KafkaError
 from moldau.base.ids import TopicPartition
+from moldau.base.loop_slice import LoopSlice
 from moldau.client.admin.client import AsyncAdminClient, Where
 from moldau.client.wire.settings import ClientSettings
 from moldau.lag.collection.collector import Collector
-from moldau.lag.evaluation.evaluator import LagEvaluator, LagRules
+from moldau.lag.evaluation.evaluator import LagEvaluator
 from moldau.lag.evaluation.rules import Commit, Status
+from moldau.lag.evaluation.state import LagRules
 from moldau.lag.evaluation.verdicts import GroupLag, LagSnapshot
 from moldau.lag.filters import ALL_NAMES, NameFilter
 
@@ -58,7 +60,8 @@ class LagMonitor:
         #: Called with every change of a status, in the event loop of the monitor.
         self.on_change: list[Callable[[StatusChange], None]] = []
         self._client = AsyncAdminClient(where)
-        self._collector = Collector(self._client.cluster, clock or SystemClock(), groups, topics)
+        self._clock = clock or SystemClock()
+        self._collector = Collector(self._client.cluster, self._clock, groups, topics)
         self._evaluator = LagEvaluator(self.rules)
         self._task: asyncio.Task[None] | None = None
 
@@ -82,9 +85,15 @@ class LagMonitor:
         await self._client.close()
 
     async def observe(self) -> LagSnapshot:
-        """Send one round of requests and judge all groups."""
+        """Send one round of requests and judge all groups. One call at a time."""
         self._evaluator.observe(await self._collector.collect())
-        before, self.snapshot = self.snapshot, self._evaluator.snapshot(self._client.cluster.cluster_id)
+        groups: dict[str, GroupLag] = {}
+        loop_slice = LoopSlice(self._clock)
+        for name in self._evaluator.groups:
+            groups[name] = self._evaluator.judge(name)
+            await loop_slice.pause()
+        after = self._evaluator.snapshot_of(groups, self._client.cluster.cluster_id)
+        before, self.snapshot = self.snapshot, after
         for change in changes(before, self.snapshot):
             for listener in self.on_change:
                 listener(change)

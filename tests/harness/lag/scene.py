@@ -11,8 +11,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from moldau.client.wire.loop_thread import LoopThread
-from moldau.lag.evaluation.evaluator import LagRules
 from moldau.lag.evaluation.rules import Status
+from moldau.lag.evaluation.state import LagRules
 from moldau.lag.evaluation.verdicts import GroupLag, PartitionLag
 from moldau.lag.monitor import LagMonitor
 from tests.harness.waiting import eventually

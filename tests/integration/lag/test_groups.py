@@ -6,9 +6,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from moldau.base.ids import TopicPartition
+from moldau.client.admin.client import AdminClient, checked
 from moldau.lag.evaluation.rules import Status
 from moldau.lag.filters import NameFilter
 from moldau.lag.monitor import LagMonitor
+from moldau.pipelines.sink.markers import Marker
 from tests.harness.lag import scenes
 from tests.harness.lag.scene import LagScene, observed
 from tests.harness.tools import Tools
@@ -79,6 +82,20 @@ def test_a_share_group_has_the_lag_that_the_broker_counts(
     stopped = scene.until(monitor, Status.STOP, steps=False)
     assert stopped.lag == 7
     assert stopped.reason and "the group has no members" in stopped.reason
+
+
+def test_a_pipeline_is_a_group_without_members_and_its_markers_are_none(
+    scene: LagScene, monitor: LagMonitor, bootstrap: str
+) -> None:
+    scene.produce(10)
+    place, markers = TopicPartition(scene.topic, 0), f"moldau-{scene.group}-0"
+    with AdminClient(bootstrap) as admin:
+        checked(admin.alter_group_offsets(markers, {place: Marker(7, "run", "write").stored(2)}))
+        checked(admin.alter_group_offsets(scene.group, {place: 4}))
+    group = scene.lag(monitor, lambda lag: lag.total_lag == 6)
+    assert (group.members, group.state) == (0, "Empty")
+    assert scene.until(monitor, Status.STOP, steps=False).lag == 6
+    assert markers not in monitor.snapshot.groups
 
 
 def test_filters_select_groups_and_topics(scene: LagScene, bootstrap: str) -> None:

@@ -53,7 +53,8 @@ class Collector:
         committed = await committed_offsets(self._cluster, batches, groups)
         described = await describe_groups(self._cluster, batches, groups)
         observed = {each.group: self._observation(each, committed, described) for each in groups}
-        return await self._with_offsets(batches, observed)
+        readers = {name: each for name, each in observed.items() if _reads(each)}
+        return await self._with_offsets(batches, readers)
 
     async def _with_offsets(self, batches: Batches, groups: Mapping[str, GroupObservation]) -> Round:
         wanted = _partitions(groups.values())
@@ -97,6 +98,11 @@ class Collector:
             known.epoch if known else None,
             None if error is None else str(error),
         )
+
+
+def _reads(group: GroupObservation) -> bool:
+    """Return whether a group has offsets or members, or may have: one of them could not be read."""
+    return group.committed is None or group.members is None or bool(group.committed or group.members)
 
 
 def _partitions(groups: Iterable[GroupObservation]) -> set[TopicPartition]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
@@ -20,6 +21,9 @@ from moldau.protocol.messages import list_offsets, offset_fetch
 #: The newest version with topic names, and the first one with several groups.
 _BY_NAME: Final = 9
 _BATCHED_SINCE: Final = 8
+
+#: The metadata that the sink of pipelines commits with the number of a batch.
+_MARKER: Final = re.compile(r'\{"rows":\d+,"run":"[^"]*","write":"[^"]*"\}')
 
 Committed = dict[TopicPartition, CommittedOffset]
 
@@ -77,8 +81,13 @@ def _committed(
         TopicPartition(topic.name, each.partition_index): CommittedOffset(each.committed_offset)
         for topic in topics
         for each in topic.partitions
-        if each.committed_offset >= 0 and not each.error_code
+        if each.committed_offset >= 0 and not each.error_code and not _is_marker(each.metadata)
     }
+
+
+def _is_marker(metadata: str | None) -> bool:
+    """Return whether an offset is the number of a batch that a pipeline has written, not a position."""
+    return metadata is not None and _MARKER.fullmatch(metadata) is not None
 
 
 async def _share_offsets(

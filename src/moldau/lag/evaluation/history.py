@@ -50,12 +50,21 @@ class CommitHistory:
             drop += 1
         del self._values[: drop * _WIDTH]
 
+    @property
+    def first(self) -> Commit | None:
+        return _commit(*self._values[:_WIDTH]) if self._values else None
+
+    @property
+    def last(self) -> Commit | None:
+        return _commit(*self._values[-_WIDTH:]) if self._values else None
+
     def commits(self) -> list[Commit]:
         values = self._values
-        return [
-            Commit(values[i], values[i + 1], None if values[i + 2] == _UNKNOWN_LAG else values[i + 2])
-            for i in range(0, len(values), _WIDTH)
-        ]
+        return [_commit(*values[i : i + _WIDTH]) for i in range(0, len(values), _WIDTH)]
+
+
+def _commit(offset: int, time_ms: int, lag: int) -> Commit:
+    return Commit(offset, time_ms, None if lag == _UNKNOWN_LAG else lag)
 
 
 class Age(NamedTuple):

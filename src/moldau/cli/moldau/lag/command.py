@@ -19,7 +19,7 @@ from moldau.cli.tools import COMMANDS
 
 if TYPE_CHECKING:
     from moldau.lag.alerts import Webhook
-    from moldau.lag.evaluation.evaluator import LagRules
+    from moldau.lag.evaluation.state import LagRules
     from moldau.lag.evaluation.verdicts import LagSnapshot
     from moldau.lag.monitor import LagMonitor
 
@@ -158,7 +158,7 @@ def _webhook(options: argparse.Namespace, monitor: LagMonitor) -> Webhook | None
 
 
 def _rules(options: argparse.Namespace) -> LagRules:
-    from moldau.lag.evaluation.evaluator import LagRules
+    from moldau.lag.evaluation.state import LagRules
 
     window = _WINDOW_S if options.window is None else options.window
     interval = min(_INTERVAL_S, window / 3) if options.interval is None else options.interval

@@ -1,0 +1,127 @@
+"""Judges a group: the verdict and the lag of each of its partitions, and the reason.
+
+A round reads committed offsets and therefore does not see a commit that repeats an offset. Whether a consumer
+without progress still runs is known from the group instead: if a member owns the partition, the verdict is
+STALL where the rules say STOP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from moldau.base.ids import TopicPartition
+from moldau.lag.evaluation.history import Age, CommitHistory, EndOffsets
+from moldau.lag.evaluation.observation import CommittedOffset, Round
+from moldau.lag.evaluation.reasons import Evidence, explain
+from moldau.lag.evaluation.rules import Status, partition_status
+from moldau.lag.evaluation.state import GroupState, LagRules, lag_of, position_of
+from moldau.lag.evaluation.verdicts import GroupLag, PartitionLag
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Judges groups as of the last round."""
+
+    rules: LagRules
+    round: Round
+    ends: Mapping[TopicPartition, EndOffsets]
+
+    def judge(self, group: GroupState) -> GroupLag:
+        partitions = [self._partition(group, each) for each in sorted(group.committed | group.owners)]
+        status = max((each.status for each in partitions), default=Status.OK)
+        if status is not Status.OK:
+            partitions = self._explained(group, partitions)
+        worst = max(
+            (each for each in partitions if each.reason and each.status == status),
+            key=lambda each: each.lag or 0,
+            default=None,
+        )
+        whole = sum(each.complete == 1.0 for each in partitions)
+        return GroupLag(
+            group=group.observed.group,
+            type=group.observed.type,
+            state=group.observed.state,
+            members=len(group.observed.members or ()),
+            status=status,
+            complete=whole / len(partitions) if partitions else 0.0,
+            partitions=tuple(partitions),
+            total_lag=sum(each.lag or 0 for each in partitions),
+            reason=worst.reason if worst else None,
+            error=group.observed.error,
+        )
+
+    def _partition(self, group: GroupState, partition: TopicPartition) -> PartitionLag:
+        # Offsets that could not be read in this round are judged as of the round before.
+        now, history = group.read_ms, group.histories.get(partition)
+        at, ends = group.committed.get(partition), self.ends.get(partition)
+        owner = group.owners.get(partition)
+        end = None if ends is None else ends.last
+        lag = None if at is None or end is None else lag_of(at, end)
+        complete = 0.0
+        if history is not None:
+            complete = min((now - history.first_seen_ms) / self.rules.window_ms, 1.0)
+        fine = lag is not None and lag <= self.rules.allowed_lag
+        observed = history is not None and complete >= self.rules.minimum_complete
+        status = Status.OK
+        if observed and not fine and history is not None and lag is not None and ends is not None:
+            status = self._status(history, ends, lag, now)
+        if status is Status.STOP and owner is not None:
+            status = Status.STALL
+        return PartitionLag(
+            topic=partition.topic,
+            partition=partition.partition,
+            status=status,
+            judged=observed or fine,
+            complete=complete,
+            committed=None if at is None else at.offset,
+            end_offset=end,
+            start_offset=self.round.start_offsets.get(partition),
+            lag=lag,
+            age=_age(at, lag, ends, now),
+            first=history.first if history else None,
+            last=history.last if history else None,
+            member_id=owner.member_id if owner else "",
+            client_id=owner.client_id if owner else "",
+            host=owner.host.lstrip("/") if owner else "",
+        )
+
+    def _status(self, history: CommitHistory, ends: EndOffsets, lag: int, now_ms: int) -> Status:
+        return partition_status(
+            history.commits(),
+            lag=lag,
+            recent_end_offset=ends.at(now_ms - self.rules.window_ms),
+            now_ms=now_ms,
+            allowed_lag=self.rules.allowed_lag,
+        )
+
+    def _explained(self, group: GroupState, partitions: list[PartitionLag]) -> list[PartitionLag]:
+        since = self.round.time_ms - self.rules.window_ms
+        evidence = Evidence(
+            state=group.observed.state,
+            members=group.observed.members or (),
+            partitions=partitions,
+            rebalances=tuple(at for at in group.rebalances if at >= since),
+            rates={each: self.ends[each].rate(since) for each in group.committed if each in self.ends},
+            unavailable=group.committed.keys() - self.round.end_offsets.keys(),
+            quotas=self.round.quotas,
+            now_ms=self.round.time_ms,
+            window_ms=self.rules.window_ms,
+        )
+        return [_explained(group, each, evidence) for each in partitions]
+
+
+def _explained(group: GroupState, lag: PartitionLag, evidence: Evidence) -> PartitionLag:
+    if lag.status is Status.OK:
+        return lag
+    commits = group.histories[TopicPartition(lag.topic, lag.partition)].commits()
+    return replace(lag, reason=explain(lag, commits, evidence))
+
+
+def _age(at: CommittedOffset | None, lag: int | None, ends: EndOffsets | None, now_ms: int) -> Age | None:
+    if at is None or lag is None or ends is None:
+        return None
+    return _NO_AGE if lag == 0 else ends.age_of(position_of(at, ends.last), now_ms)
+
+
+_NO_AGE = Age(0, True)

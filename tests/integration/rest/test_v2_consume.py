@@ -135,6 +135,9 @@ def test_responses_are_limited_by_bytes(rest: Api) -> None:
 
         eventually(all_read, timeout=30, what="six records")
         assert max(sizes) == 2
+        each.post("positions/beginning", {"partitions": [{"topic": "c-bytes", "partition": 0}]})
+        alone = eventually(lambda: each.read("timeout=200&max_bytes=10"), timeout=20)
+        assert [record["offset"] for record in alone] == [0]
 
 
 @pytest.mark.parametrize(
@@ -150,14 +153,30 @@ def test_records_with_a_schema_are_decoded(
         each.assign(topic, 0)
         assert each.values(1) == [read]
         produce(rest, topic, "not framed")
-        failed = eventually(
-            lambda: (
-                (answer := rest("GET", f"{each.path}/records", accept=embedded(format))).status != 200
-                and answer
-            ),
-            timeout=20,
-        )
-        assert failed.error == (408, 40801)
+        assert rest("POST", f"/topics/{topic}", body, embedded(format)).status == 200
+
+        def failed() -> bool:
+            answer = rest("GET", f"{each.path}/records", accept=embedded(format))
+            return answer.error == (408, 40801)
+
+        # The record stays the next one until the client seeks past it.
+        eventually(failed, timeout=20, what="the record is refused")
+        assert failed()
+        each.post("positions", {"offsets": [{"topic": topic, "partition": 0, "offset": 2}]})
+        assert each.values(1) == [read]
+
+
+def test_records_before_one_that_cannot_be_read_are_delivered(rest: Api) -> None:
+    produce(rest, "c-poison", 1, 2)
+    text = {"records": [{"value": "ew=="}]}
+    assert rest("POST", "/topics/c-poison", text, embedded("binary")).status == 200
+    produce(rest, "c-poison", 3)
+    with instance(rest, "g-poison") as each:
+        each.assign("c-poison", 0)
+        assert each.values(2) == [1, 2]
+        assert rest("GET", f"{each.path}/records", accept=embedded("json")).error == (408, 40801)
+        each.post("positions", {"offsets": [{"topic": "c-poison", "partition": 0, "offset": 3}]})
+        assert each.values(1) == [3]
 
 
 def test_binary_is_the_default_format(rest: Api) -> None:

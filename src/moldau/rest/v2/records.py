@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from confluent_kafka import Message
 
+from moldau.http.errors import ApiError
 from moldau.rest.engine.instances import Instance
 from moldau.rest.errors import format_mismatch
 from moldau.rest.formats import plain
@@ -28,9 +29,31 @@ async def read(request: Request) -> Response:
             raise format_mismatch()
         async with instance.lock:
             records = await _collect(request, instance)
-            answer = [await _decoded(request.proxy.schemas, instance.config.format, each) for each in records]
-            instance.consumed(records)
+            answer = await _decoded_records(request.proxy.schemas, instance, records)
     return v2_response(answer, media_type=media_type)
+
+
+async def _decoded_records(
+    formats: SchemaFormats, instance: Instance, records: list[Message]
+) -> list[dict[str, Any]]:
+    """Return the records before the first that cannot be deserialized; if it is the first, its error.
+
+    It remains the next record of the instance, until the client seeks past it.
+    """
+    answer: list[dict[str, Any]] = []
+    failure = None
+    for each in records:
+        try:
+            shown = await _decoded(formats, instance.config.format, each)
+        except ApiError as error:
+            failure = error
+            break
+        answer.append(shown)
+    instance.waiting.extendleft(reversed(records[len(answer) :]))
+    instance.consumed(records[: len(answer)])
+    if failure is not None and not answer:
+        raise failure
+    return answer
 
 
 def _matches(wanted: str, own: str) -> bool:
@@ -39,7 +62,10 @@ def _matches(wanted: str, own: str) -> bool:
 
 
 async def _collect(request: Request, instance: Instance) -> list[Message]:
-    """Return records until the timeout, `fetch.min.bytes` or `max_bytes`, whichever is first."""
+    """Return records until the timeout, `fetch.min.bytes` or `max_bytes`, whichever is first.
+
+    A record that is larger than `max_bytes` is returned alone; otherwise it could never be read.
+    """
     settings, config = request.proxy.settings, instance.config
     longest = settings.read_timeout_ms if config.wait_ms is None else config.wait_ms
     asked = request.number("timeout", -1)
@@ -54,7 +80,7 @@ async def _collect(request: Request, instance: Instance) -> list[Message]:
         while instance.waiting:
             each = instance.waiting[0]
             added = len(each.key() or b"") + len(each.value() or b"")
-            if size + added >= most:
+            if records and size + added >= most:
                 return records
             size += added
             records.append(instance.waiting.popleft())

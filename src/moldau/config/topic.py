@@ -269,6 +269,7 @@ _SCHEMAS = (
         BOOLEAN,
         False,
         "Whether keys must name a schema that the schema registry has under the topic's subject for keys.",
+        internal=True,
     ),
     ConfigKey(
         "confluent.key.subject.name.strategy",
@@ -276,6 +277,7 @@ _SCHEMAS = (
         TOPIC_NAME_STRATEGY,
         "The strategy that names the subject of a key's schema.",
         _STRATEGY,
+        internal=True,
     ),
     ConfigKey(
         "confluent.value.schema.validation",
@@ -283,6 +285,7 @@ _SCHEMAS = (
         False,
         "Whether values must name a schema that the schema registry has under the topic's subject for "
         "values.",
+        internal=True,
     ),
     ConfigKey(
         "confluent.value.subject.name.strategy",
@@ -290,6 +293,7 @@ _SCHEMAS = (
         TOPIC_NAME_STRATEGY,
         "The strategy that names the subject of a value's schema.",
         _STRATEGY,
+        internal=True,
     ),
 )
 #: The topic configs that switch schema validation on.

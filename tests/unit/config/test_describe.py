@@ -59,8 +59,12 @@ def test_synonym_in_another_unit_is_listed_last() -> None:
 
 def test_internal_and_unknown_topic_configs_are_listed_only_when_set() -> None:
     names = {entry.name for entry in describe_topic_configs({}, config())}
-    assert len(names) == 37
+    assert len(names) == 33
     assert "internal.segment.bytes" not in names
+    # Not a config of Apache Kafka, so its users do not see it unless it is set.
+    validation = "confluent.value.schema.validation"
+    assert validation not in names
+    assert only(describe_topic_configs({validation: "true"}, config(), [validation])).value == "true"
     old = only(
         describe_topic_configs({"message.format.version": "2.8"}, config(), ["message.format.version"])
     )

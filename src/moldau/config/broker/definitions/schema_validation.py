@@ -17,6 +17,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "The URLs of the schema registry, separated by commas, for topics with "
         "`confluent.value.schema.validation` or `confluent.key.schema.validation`. Set it on all nodes.",
         NonEmpty(),
+        internal=True,
     ),
     ConfigKey(
         "confluent.schema.registry.max.cache.size",
@@ -24,6 +25,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         10_000,
         "How many schema ids that are registered under the subject of a topic a broker remembers.",
         at_least(1),
+        internal=True,
     ),
     ConfigKey(
         "confluent.schema.registry.max.retries",
@@ -31,6 +33,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         1,
         "How often a request to the schema registry is repeated on all URLs.",
         at_least(0),
+        internal=True,
     ),
     ConfigKey(
         "confluent.schema.registry.retries.wait.ms",
@@ -38,6 +41,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         100,
         "How long to wait at most before the first repetition of a request to the schema registry.",
         at_least(0),
+        internal=True,
     ),
     ConfigKey(
         "confluent.missing.id.cache.ttl.sec",
@@ -46,6 +50,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "How long a schema id that is not registered under the subject is refused without asking the schema "
         "registry again.",
         at_least(0),
+        internal=True,
     ),
     ConfigKey(
         "confluent.basic.auth.credentials.source",
@@ -54,11 +59,13 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "Where the credentials for the schema registry are: in `confluent.basic.auth.user.info` (USER_INFO) "
         "or in the URL (URL).",
         OneOf(("USER_INFO", "URL")),
+        internal=True,
     ),
     ConfigKey(
         "confluent.basic.auth.user.info",
         PASSWORD,
         None,
         "User and password for the schema registry, as `user:password`.",
+        internal=True,
     ),
 )

@@ -19,6 +19,8 @@ SLF4J = "1.7.36"
 #: Spark's Kafka connector. Not every release is in every registry: these versions belong together and run
 #: with the Spark version we use.
 SPARK_CONNECTOR = "4.2.0"
+#: Spark's Avro connector, for `from_avro`.
+SPARK_AVRO = "4.0.1"
 
 FOLDER = Path(__file__).parents[2] / ".interop"
 
@@ -80,6 +82,12 @@ def spark_connector_jars() -> list[Path]:
         f"spark-connector-{SPARK_CONNECTOR}", _SPARK_CONNECTOR_ARTIFACTS
     )
     return sorted(folder.glob("*.jar"))
+
+
+def spark_avro_jars() -> list[Path]:
+    """Return Spark's Avro connector, for `spark.jars`."""
+    artifacts = (f"org.apache.spark:spark-avro_2.13:{SPARK_AVRO}",)
+    return sorted(_each_alone(f"spark-avro-{SPARK_AVRO}", artifacts).glob("*.jar"))
 
 
 def streams_test_libs() -> Path:

@@ -85,6 +85,12 @@ class LagScene:
                 self._producer.produce(self.topic, b"record", partition=partition)
         assert self._producer.flush(30) == 0
 
+    def produce_at(self, times: list[float]) -> None:
+        """Append a record for each of these times, in seconds, to the first partition."""
+        for each in times:
+            self._producer.produce(self.topic, b"record", partition=0, timestamp=round(each * 1000))
+        assert self._producer.flush(30) == 0
+
     def read(self, most: int) -> int:
         """Read and commit up to this many records."""
         assert self.consumer is not None

@@ -2,13 +2,15 @@
 
 ListGroups to every broker, which also shows the coordinator of each group; OffsetFetch and the description of
 groups to the coordinators, 100 groups at a time; Metadata for the topics with commits; ListOffsets to the
-leaders. What a broker that does not answer knows is missing in this round; all other groups are complete.
+leaders. For partitions that have lag when they are first seen, a few more ListOffsets find its age. What a
+broker that does not answer knows is missing in this round; all other groups are complete.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Final
 
 from moldau.base import offsets as special
@@ -20,7 +22,9 @@ from moldau.client.wire.cluster import Cluster
 from moldau.lag.collection.batches import Batches
 from moldau.lag.collection.groups import Described, Listed, describe_groups, list_groups
 from moldau.lag.collection.offsets import Committed, committed_offsets, partition_offsets
-from moldau.lag.evaluation.observation import GroupObservation, Round
+from moldau.lag.collection.past import past_offsets
+from moldau.lag.evaluation.observation import GroupObservation, Points, Round
+from moldau.lag.evaluation.state import position_of
 from moldau.lag.filters import NameFilter
 from moldau.protocol.messages.metadata import MetadataResponse
 
@@ -29,6 +33,8 @@ logger = logging.getLogger(__name__)
 _GONE: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 #: Quotas change rarely; they are read once in this many rounds.
 _ROUNDS_PER_QUOTAS: Final = 30
+#: Partitions per round whose past end offsets are searched.
+_MOST_SEARCHED: Final = 1000
 
 
 class Collector:
@@ -38,6 +44,7 @@ class Collector:
         self._groups = groups
         self._topics = topics
         self._rounds = 0
+        self._observed: set[TopicPartition] = set()
         self._quotas: Mapping[str, float] = {}
 
     async def collect(self) -> Round:
@@ -60,11 +67,13 @@ class Collector:
         wanted = _partitions(groups.values())
         metadata = await self._cluster.metadata(sorted({each.topic for each in wanted}))
         leaders = _leaders(metadata)
-        ends = await partition_offsets(self._cluster, batches, leaders, wanted, special.LATEST)
+        ends = await partition_offsets(self._cluster, batches, leaders, dict.fromkeys(wanted, special.LATEST))
         now = self._clock.time_ms()
+        lagging = _lagging(groups.values(), ends)
         starts = await partition_offsets(
-            self._cluster, batches, leaders, _lagging(groups.values(), ends), special.EARLIEST
+            self._cluster, batches, leaders, dict.fromkeys(lagging, special.EARLIEST)
         )
+        past = await self._past(batches, leaders, lagging, starts, ends, now)
         if self._rounds % _ROUNDS_PER_QUOTAS == 0:
             self._quotas = await _quotas(self._cluster)
         self._rounds += 1
@@ -76,7 +85,27 @@ class Collector:
             {topic.name or "": topic.topic_id for topic in metadata.topics if not topic.error_code},
             frozenset(topic.name or "" for topic in metadata.topics if topic.error_code in _GONE),
             self._quotas,
+            past,
         )
+
+    async def _past(
+        self,
+        batches: Batches,
+        leaders: Mapping[TopicPartition, int],
+        lagging: Mapping[TopicPartition, int],
+        starts: Mapping[TopicPartition, int],
+        ends: Mapping[TopicPartition, int],
+        now_ms: int,
+    ) -> dict[TopicPartition, Points]:
+        """Search the end offsets of the past in partitions that have lag and were not observed until now."""
+        wanted = {
+            partition: max(offset, starts.get(partition, 0))
+            for partition, offset in lagging.items()
+            if partition not in self._observed
+        }
+        chosen = dict(islice(wanted.items(), _MOST_SEARCHED))
+        self._observed = set(ends)
+        return await past_offsets(self._cluster, batches, leaders, chosen, ends, now_ms)
 
     def _observation(
         self,
@@ -122,13 +151,17 @@ def _leaders(metadata: MetadataResponse) -> dict[TopicPartition, int]:
     }
 
 
-def _lagging(groups: Iterable[GroupObservation], ends: Mapping[TopicPartition, int]) -> set[TopicPartition]:
-    return {
-        partition
-        for group in groups
-        for partition, at in (group.committed or {}).items()
-        if at.offset < ends.get(partition, 0)
-    }
+def _lagging(
+    groups: Iterable[GroupObservation], ends: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    """Return the lowest committed offset of partitions in which a group lags."""
+    lagging: dict[TopicPartition, int] = {}
+    for group in groups:
+        for partition, at in (group.committed or {}).items():
+            end = ends.get(partition, 0)
+            if at.offset < end:
+                lagging[partition] = min(lagging.get(partition, end), position_of(at, end))
+    return lagging
 
 
 async def _quotas(cluster: Cluster) -> dict[str, float]:

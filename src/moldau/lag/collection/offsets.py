@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from moldau.base.errors import ErrorCode, KafkaError
@@ -116,27 +116,29 @@ async def partition_offsets(
     cluster: Cluster,
     batches: Batches,
     leaders: Mapping[TopicPartition, int],
-    wanted: Collection[TopicPartition],
-    timestamp: int,
+    wanted: Mapping[TopicPartition, int],
 ) -> dict[TopicPartition, int]:
-    """Return the offset of a special timestamp (LATEST, EARLIEST) of the partitions whose leaders answer."""
+    """Return the offsets of timestamps, or of LATEST and EARLIEST, in partitions whose leaders answer.
+
+    The offset is that of the first record that is not older than the timestamp; -1 if there is none.
+    """
     by_leader: dict[int, list[TopicPartition]] = {}
     for partition in wanted:
         if (leader := leaders.get(partition, -1)) >= 0:
             by_leader.setdefault(leader, []).append(partition)
 
     async def ask(node: int, keys: Sequence[TopicPartition]) -> dict[TopicPartition, int | KafkaError]:
-        return await _list_offsets(cluster, node, keys, timestamp)
+        return await _list_offsets(cluster, node, {each: wanted[each] for each in keys})
 
     answers = await batches.send(by_leader, MOST_PARTITIONS, ask)
     return {partition: offset for partition, offset in answers.items() if isinstance(offset, int)}
 
 
 async def _list_offsets(
-    cluster: Cluster, node: int, partitions: Sequence[TopicPartition], timestamp: int
+    cluster: Cluster, node: int, wanted: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int | KafkaError]:
     topics: dict[str, list_offsets.ListOffsetsTopic] = {}
-    for name, index in partitions:
+    for (name, index), timestamp in wanted.items():
         topic = topics.setdefault(name, list_offsets.ListOffsetsTopic(name=name))
         topic.partitions.append(list_offsets.ListOffsetsPartition(partition_index=index, timestamp=timestamp))
     request = list_offsets.ListOffsetsRequest(

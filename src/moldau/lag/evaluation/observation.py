@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -10,6 +10,10 @@ from moldau.base.ids import TopicPartition, Uuid
 
 #: Types of groups, as ListGroups names them, in lower case.
 CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
+
+
+#: Times and the log end offsets at these times, in the order of time.
+Points = Sequence[tuple[int, int]]
 
 
 class CommittedOffset(NamedTuple):
@@ -62,3 +66,5 @@ class Round:
     topic_ids: Mapping[str, Uuid] = field(default_factory=dict)
     deleted_topics: frozenset[str] = frozenset()
     quotas: Mapping[str, float] = field(default_factory=dict)
+    #: End offsets at earlier times, for partitions that were not observed then.
+    past: Mapping[TopicPartition, Points] = field(default_factory=dict)

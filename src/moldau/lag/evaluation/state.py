@@ -63,6 +63,11 @@ class LagState:
         """Add a round to the history."""
         self.round = found
         self._forget_topics(found)
+        for partition, points in found.past.items():
+            if partition not in self.ends:
+                ends = self.ends[partition] = EndOffsets()
+                for time_ms, offset in points:
+                    ends.add(time_ms, offset)
         for partition, offset in found.end_offsets.items():
             self.ends.setdefault(partition, EndOffsets()).add(found.time_ms, offset)
         for name, observed in found.groups.items():

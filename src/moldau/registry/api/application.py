@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from moldau.http.asgi import PRINCIPAL, Receive, Scope, Send, encode_json, header, send_response
 from moldau.http.errors import ApiError
 from moldau.http.requests import read_body
-from moldau.registry.api import schemas, settings, subjects
+from moldau.registry.api import associations, schemas, settings, subjects
 from moldau.registry.api.call import Call, Route
 from moldau.registry.api.metadata import ServerMetadata, metadata_routes
 from moldau.registry.api.permissions import authorize
@@ -32,7 +32,13 @@ Match = tuple[Route, dict[str, str], str | None]
 
 def routes(metadata: ServerMetadata) -> tuple[Route, ...]:
     """The table of all endpoints."""
-    return (*metadata_routes(metadata), *subjects.ROUTES, *schemas.ROUTES, *settings.ROUTES)
+    return (
+        *metadata_routes(metadata),
+        *subjects.ROUTES,
+        *schemas.ROUTES,
+        *settings.ROUTES,
+        *associations.ROUTES,
+    )
 
 
 class RegistryApplication:
@@ -101,6 +107,8 @@ class RegistryApplication:
         def decide(registry: Registry) -> Decision:
             return route.decide(registry, call)
 
+        if route.run is not None:
+            return await route.run(self._service, call)
         if call.is_heavy(self._service.registry):
             if route.writes:
                 await self._service.require_leader()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qs
@@ -158,3 +158,5 @@ class Route(NamedTuple):
     writes: bool = False
     operation: str = ""
     immutable: bool = False
+    #: Instead of `decide`, for requests that need several decisions.
+    run: Callable[[Any, Call], Awaitable[Decision]] | None = None

@@ -112,6 +112,10 @@ def reference_exists(subject: str, version: int) -> ApiError:
     return ApiError(422, 42206, f"One or more references exist to the schema {key}.")
 
 
+def subject_referenced(subject: str) -> ApiError:
+    return ApiError(422, 42206, f"One or more references exist to the schema {subject}.")
+
+
 def invalid_subject(subject: str) -> ApiError:
     return ApiError(422, 42208, f"The specified subject '{subject}' is not a valid.")
 

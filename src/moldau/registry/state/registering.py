@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from moldau.registry.state import contracts, errors, replies
-from moldau.registry.state.associations import is_strong
+from moldau.registry.state.associations.queries import is_strong
 from moldau.registry.state.canonical import IMPORT_MODES, canonicalize
 from moldau.registry.state.compatibility import compared_versions, incompatibilities
 from moldau.registry.state.contracts import Json

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from moldau.registry.state import errors, replies
-from moldau.registry.state.associations import of_subject
+from moldau.registry.state.associations.queries import Wanted, of_subject
 from moldau.registry.state.contracts import Json, has_rule_type
 from moldau.registry.state.lookup import formatted
 from moldau.registry.state.names import DEFAULT_CONTEXT, Name, context_of, parse_name, relative_to
@@ -64,7 +64,7 @@ def _listed(
         reply["aliases"] = sorted(aliases)
     if not (wanted.association_types or wanted.resource_type or wanted.lifecycles):
         return reply
-    found = of_subject(registry, name, wanted.resource_type, wanted.association_types)
+    found = of_subject(registry, name, Wanted(wanted.resource_type, wanted.association_types))
     if not found:
         return reply if "NONE" in wanted.lifecycles else None
     if wanted.lifecycles:

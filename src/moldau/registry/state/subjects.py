@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeVar
 
 from moldau.registry.state import errors, records, replies
-from moldau.registry.state.associations import of_subject
+from moldau.registry.state.associations.queries import of_subject
 from moldau.registry.state.contracts import Json
 from moldau.registry.state.fields import tags_of
 from moldau.registry.state.lookup import formatted
@@ -196,15 +196,20 @@ def delete_version(registry: Registry, subject: str, number: int, *, permanent: 
     return Decision(tuple(written), version.number)
 
 
-def delete_subject(registry: Registry, subject: str, *, permanent: bool) -> Decision:
-    """Delete all versions; permanently only if they are soft-deleted."""
+def delete_subject(
+    registry: Registry, subject: str, *, permanent: bool, associated: bool = False
+) -> Decision:
+    """Delete all versions; permanently only if they are soft-deleted.
+
+    `associated`: the associations of the subject are deleted, too.
+    """
     store = registry.store
     if not store.has_subjects(subject, deleted=True):
         raise errors.subject_not_found(subject)
     if not permanent and not store.has_subjects(subject, deleted=False):
         raise errors.subject_soft_deleted(subject)
     require_writable(registry, subject)
-    if of_subject(registry, subject):
+    if not associated and of_subject(registry, subject):
         raise errors.subject_associated(subject)
     found = store.subjects.get(subject)
     versions = [] if found is None else [v for v in found.versions.values() if permanent or not v.deleted]
@@ -217,9 +222,13 @@ def delete_subject(registry: Registry, subject: str, *, permanent: bool) -> Deci
     if not permanent:
         last = numbers[-1] if numbers else 0
         return Decision((records.delete_subject_record(subject, last),), numbers)
-    written = [records.schema_tombstone(subject, number) for number in reversed(numbers)]
-    written += _settings_tombstones(registry, subject)
-    return Decision(tuple(written), numbers)
+    return Decision(tuple(removal_of(registry, subject, numbers)), numbers)
+
+
+def removal_of(registry: Registry, subject: str, numbers: Iterable[int]) -> list[KeyValue]:
+    """Return the tombstones of a subject: of its versions, the last one first, and of its settings."""
+    written = [records.schema_tombstone(subject, number) for number in sorted(numbers, reverse=True)]
+    return written + _settings_tombstones(registry, subject)
 
 
 def _referring_subjects(registry: Registry, subject: str, number: int, deleted: bool) -> set[str]:

@@ -1,0 +1,222 @@
+"""`/associations`: which subjects the topics have, one resource at a time and in batches.
+
+The requests of a batch are decided one after the other, each on the state that the one before left behind. A
+batch is answered with status 207 and one result or error for each.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from moldau.http.errors import ApiError
+from moldau.registry.api.call import Call, Route
+from moldau.registry.service import RegistryService
+from moldau.registry.state import errors, replies
+from moldau.registry.state.associations import queries
+from moldau.registry.state.associations.changes import associate, dissociate
+from moldau.registry.state.associations.queries import Wanted
+from moldau.registry.state.associations.requests import TOPIC, ResourceRequest, resource_of, resource_request
+from moldau.registry.state.contracts import Json
+from moldau.registry.state.names import normalize
+from moldau.registry.state.registry import Decision, Registry
+from moldau.registry.state.subjects import page
+
+_RESOURCE: Final = "/associations/resources/{resource}"
+_MULTI_STATUS: Final = 207
+
+
+def _wanted(call: Call) -> Wanted:
+    return Wanted(
+        call.text("resourceType") or TOPIC, call.texts("associationType"), call.text("lifecycle") or None
+    )
+
+
+def _page(registry: Registry, call: Call, found: list[Json]) -> Decision:
+    return Decision((), page(found, *call.page, registry.settings.search_limit))
+
+
+def _by_subject(registry: Registry, call: Call) -> Decision:
+    subject = normalize(call.setting_scope or "")
+    return _page(registry, call, queries.of_subject(registry, subject, _wanted(call)))
+
+
+def _by_name(registry: Registry, call: Call) -> Decision:
+    namespace, name = call.parameters["namespace"], call.parameters["name"]
+    return _page(registry, call, queries.of_resource_name(registry, namespace, name, _wanted(call)))
+
+
+def _by_id(registry: Registry, call: Call) -> Decision:
+    return _page(registry, call, queries.of_resource_id(registry, call.parameters["resource"], _wanted(call)))
+
+
+def _context(call: Call) -> str:
+    return call.text("context") or call.context or ""
+
+
+def _create(registry: Registry, call: Call) -> Decision:
+    dry_run = call.flag("dryRun")
+    request = resource_request(call.json(), create=True, dry_run=dry_run)
+    return associate(registry, _context(call), request, create=True, dry_run=dry_run)
+
+
+def _update(registry: Registry, call: Call) -> Decision:
+    body, resource_id, dry_run = call.json(), call.parameters["resource"], call.flag("dryRun")
+    if isinstance(body, dict) and body.setdefault("resourceId", resource_id) != resource_id:
+        raise errors.invalid_association(
+            "resourceId",
+            "Resource ID in the path parameter does not match the resource ID in the request body",
+        )
+    request = resource_request(body, create=False, dry_run=dry_run)
+    return associate(registry, _context(call), request, create=False, dry_run=dry_run)
+
+
+def _delete(registry: Registry, call: Call) -> Decision:
+    wanted = Wanted(call.text("resourceType") or TOPIC, call.texts("associationType"))
+    return dissociate(
+        registry,
+        call.parameters["resource"],
+        wanted,
+        cascade=call.flag("cascadeLifecycle"),
+        dry_run=call.flag("dryRun"),
+    )
+
+
+# Batches
+
+
+def _requests(call: Call) -> list[Any]:
+    body = call.json()
+    requests = body.get("requests") if isinstance(body, dict) else None
+    if not isinstance(requests, list) or not requests:
+        raise errors.invalid_association("requests", "cannot be null or empty")
+    return [each if isinstance(each, dict) else {} for each in requests]
+
+
+def _batch_get(registry: Registry, call: Call) -> Decision:
+    results = []
+    for query in _requests(call):
+        try:
+            results.append({"result": _found(registry, query, call.flag("includeSchemas"))})
+        except ApiError as error:
+            results.append({"error": _error(error)})
+    return Decision((), {"results": results}, _MULTI_STATUS)
+
+
+def _found(registry: Registry, query: Json, include_schemas: bool) -> Json:
+    resource_id, name, namespace = (
+        str(query.get(field) or "") for field in ("resourceId", "resourceName", "resourceNamespace")
+    )
+    if not resource_id and not name:
+        raise errors.invalid_association("resourceId", "either resourceId or resourceName must be specified")
+    if name and not namespace:
+        raise errors.invalid_association(
+            "resourceNamespace", "resourceNamespace is required when resourceName is specified"
+        )
+    resource_type = query.get("resourceType") or TOPIC
+    wanted = Wanted(resource_type, query.get("associationTypes") or (), query.get("lifecycle"))
+    if resource_id:
+        found = queries.of_resource_id(registry, resource_id, wanted)
+    else:
+        found = queries.of_resource_name(registry, namespace, name, wanted)
+    first = found[0] if found else {}
+    named = ResourceRequest(
+        name or first.get("resourceName", ""),
+        namespace or first.get("resourceNamespace", ""),
+        resource_id or first.get("resourceId"),
+        resource_type,
+        (),
+    )
+    return named.reply([_shown(registry, each, include_schemas) for each in found])
+
+
+def _shown(registry: Registry, association: Json, include_schema: bool) -> Json:
+    shown = {field: association[field] for field in ("subject", "associationType", "lifecycle", "frozen")}
+    latest = registry.store.version(association["subject"], -1) if include_schema else None
+    return shown if latest is None else {**shown, "schema": replies.of_version(shown["subject"], latest)}
+
+
+def _error(error: ApiError) -> Json:
+    return {"error_code": error.error_code, "message": error.message}
+
+
+async def _batch_mutate(service: RegistryService, call: Call) -> Decision:
+    results = []
+    for each in _requests(call):
+        try:
+            results.append({"result": await _mutated(service, call, each)})
+        except ApiError as error:
+            results.append({"error": _error(error)})
+    return Decision((), {"results": results}, _MULTI_STATUS)
+
+
+async def _mutated(service: RegistryService, call: Call, body: Json) -> Json:
+    """Run the operations of one resource; neighbours of the same type are one request."""
+    dry_run = call.flag("dryRun")
+    resource = resource_of(body, dry_run=dry_run)
+    for kind, run in _runs(body["associations"]):
+        await service.write(_operation(call, {**body, "associations": run}, kind, dry_run))
+    found = [] if dry_run else queries.of_resource_id(service.registry, resource.resource_id or "")
+    return resource.reply([_shown(service.registry, each, False) for each in found])
+
+
+def _runs(operations: list[Any]) -> list[tuple[str, list[Json]]]:
+    runs: list[tuple[str, list[Json]]] = []
+    for operation in operations:
+        kind = str(operation.get("opType")).upper() if isinstance(operation, dict) else ""
+        if kind not in ("CREATE", "UPSERT", "DELETE"):
+            raise errors.invalid_association("opType", "must be CREATE, UPSERT or DELETE")
+        if runs and runs[-1][0] == kind and kind != "DELETE":
+            runs[-1][1].append(operation)
+        else:
+            runs.append((kind, [operation]))
+    return runs
+
+
+def _operation(call: Call, body: Json, kind: str, dry_run: bool) -> Any:
+    def decide(registry: Registry) -> Decision:
+        if kind == "DELETE":
+            [operation] = body["associations"]
+            wanted = Wanted(body.get("resourceType") or TOPIC, [operation.get("associationType") or "value"])
+            cascade = bool(operation.get("cascadeLifecycle"))
+            return dissociate(registry, str(body.get("resourceId")), wanted, cascade=cascade, dry_run=dry_run)
+        create = kind == "CREATE"
+        request = resource_request(body, create=create, dry_run=dry_run)
+        return associate(registry, _context(call), request, create=create, dry_run=dry_run)
+
+    return decide
+
+
+_READ, _WRITE = "GLOBAL_READ", "GLOBAL_COMPATIBILITY_WRITE"
+
+ROUTES = (
+    Route(
+        "GET",
+        "/associations/subjects/{subject}",
+        "List the associations of a subject",
+        _by_subject,
+        operation="SUBJECT_READ",
+    ),
+    Route(
+        "GET",
+        "/associations/resources/{namespace}/{name}",
+        "List the associations of a resource by name",
+        _by_name,
+        operation=_READ,
+    ),
+    Route("GET", _RESOURCE, "List the associations of a resource by id", _by_id, operation=_READ),
+    Route("POST", "/associations", "Create associations", _create, True, _WRITE),
+    Route("PUT", _RESOURCE, "Create or change associations", _update, True, _WRITE),
+    Route("DELETE", _RESOURCE, "Delete associations", _delete, True, _WRITE),
+    Route(
+        "POST", "/associations:batchGet", "Get associations of several resources", _batch_get, operation=_READ
+    ),
+    Route(
+        "POST",
+        "/associations:batchMutate",
+        "Change associations of several resources",
+        _batch_get,
+        True,
+        _WRITE,
+        run=_batch_mutate,
+    ),
+)

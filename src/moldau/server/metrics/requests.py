@@ -6,18 +6,19 @@ integers. Such a request has no remote time: its total time is its local time, a
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from moldau.metrics.latencies import Latencies, bucket_of, merged
+from moldau.metrics.latencies import BITS, Latencies, merged
 from moldau.protocol.api_keys import ApiKey
-from moldau.protocol.apis import APIS
+from moldau.protocol.apis import APIS, Api
 from moldau.protocol.headers import RequestHeader
 from moldau.protocol.messages.fetch import FetchRequest
 from moldau.protocol.schema import Message
 
 _FETCH = int(ApiKey.FETCH)
-_MICROSECONDS = 1_000_000
+_MICROSECONDS = 1e6
 
 
 class RequestRecorder:
@@ -26,6 +27,8 @@ class RequestRecorder:
     __slots__ = (
         "at_once",
         "errors",
+        "has_error",
+        "has_throttle",
         "local",
         "name",
         "remote",
@@ -35,10 +38,14 @@ class RequestRecorder:
         "waiting",
     )
 
-    def __init__(self, name: str, newest_version: int) -> None:
+    def __init__(self, name: str, api: Api) -> None:
         self.name = name
         #: With the newest version, so that a type without requests is counted as 0.
-        self.versions = {newest_version: 0}
+        self.versions = defaultdict(int, {api.max_version: 0})
+        fields = {field.name for field in api.response.FIELDS}
+        #: Whether responses have an error of the whole request, and a throttle time.
+        self.has_error = "error_code" in fields
+        self.has_throttle = "throttle_time_ms" in fields
         #: By error code; requests without an error are not counted here.
         self.errors: dict[int, int] = {}
         #: Requests that wait for their response now.
@@ -51,7 +58,7 @@ class RequestRecorder:
 
     @property
     def count(self) -> int:
-        return self.at_once.count + self.total.count
+        return sum(self.versions.values())
 
     def rotate(self) -> None:
         for each in (self.at_once, self.total, self.local, self.remote, self.throttle):
@@ -88,9 +95,9 @@ class RequestMetrics:
     def __init__(self, now: Callable[[], float]) -> None:
         self.now = now
         self._recorders: dict[int, RequestRecorder] = {}
-        newest = APIS[ApiKey.FETCH].max_version
-        self.fetch_consumer = RequestRecorder("FetchConsumer", newest)
-        self.fetch_follower = RequestRecorder("FetchFollower", newest)
+        fetch = APIS[ApiKey.FETCH]
+        self.fetch_consumer = RequestRecorder("FetchConsumer", fetch)
+        self.fetch_follower = RequestRecorder("FetchFollower", fetch)
         self._recorder(int(ApiKey.PRODUCE))
 
     def __iter__(self) -> Iterator[RequestRecorder]:
@@ -114,12 +121,20 @@ class RequestMetrics:
     ) -> None:
         """Record a request that is answered at once."""
         microseconds = int((self.now() - begin) * _MICROSECONDS)
-        recorder = self._of(header, request)
+        recorder = self._recorders.get(header.api_key)
+        if recorder is None:
+            recorder = self._of(header, request)
+        # `Latencies.record`, without its calls.
         latencies = recorder.at_once
-        latencies.counts[bucket_of(microseconds)] += 1
-        latencies.count += 1
         latencies.sum_us += microseconds
-        count_response(recorder, header.api_version, response)
+        shift = microseconds.bit_length() - BITS
+        try:
+            latencies.counts[microseconds if shift <= 0 else (shift << 3) + (microseconds >> shift)] += 1
+        except IndexError:
+            latencies.counts[-1] += 1
+        recorder.versions[header.api_version] += 1
+        if response is not None:
+            count_response(recorder, response)
 
     def _of(self, header: RequestHeader, request: Message) -> RequestRecorder:
         key = header.api_key
@@ -130,7 +145,7 @@ class RequestMetrics:
 
     def _recorder(self, key: int) -> RequestRecorder:
         api = APIS[ApiKey(key)]
-        recorder = self._recorders[key] = RequestRecorder(api.name, api.max_version)
+        recorder = self._recorders[key] = RequestRecorder(api.name, api)
         return recorder
 
 
@@ -159,15 +174,14 @@ class WaitingRequest:
         recorder.total.record(int((now - begin) * _MICROSECONDS))
         recorder.local.record(int((handled - begin) * _MICROSECONDS))
         recorder.remote.record(int((now - handled) * _MICROSECONDS))
-        count_response(recorder, self._version, response)
+        recorder.versions[self._version] += 1
+        if response is not None:
+            count_response(recorder, response)
 
 
-def count_response(recorder: RequestRecorder, version: int, response: Any) -> None:
-    versions = recorder.versions
-    versions[version] = versions.get(version, 0) + 1
-    error_code = getattr(response, "error_code", 0)
-    if error_code:
-        recorder.errors[error_code] = recorder.errors.get(error_code, 0) + 1
-    throttle_ms = getattr(response, "throttle_time_ms", 0)
-    if throttle_ms:
-        recorder.throttle.record(throttle_ms * 1000)
+def count_response(recorder: RequestRecorder, response: Any) -> None:
+    """Count the error and the throttle time of a response."""
+    if recorder.has_error and response.error_code:
+        recorder.errors[response.error_code] = recorder.errors.get(response.error_code, 0) + 1
+    if recorder.has_throttle and response.throttle_time_ms:
+        recorder.throttle.record(response.throttle_time_ms * 1000)

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from moldau import __version__
+import moldau
 from moldau.metrics.catalog import process
 from moldau.metrics.exposition import Scrape
 from moldau.metrics.latencies import QUANTILES, quantiles_ms
@@ -21,7 +21,7 @@ _PAGE_BYTES: Final = resource.getpagesize()
 
 
 def collect_process(scrape: Scrape, sampler: LoopSampler) -> None:
-    scrape.add(process.BUILD_INFO, 1, __version__, platform.python_version())
+    scrape.add(process.BUILD_INFO, 1, moldau.__version__, platform.python_version())
     used = resource.getrusage(resource.RUSAGE_SELF)
     scrape.add(process.CPU_SECONDS, used.ru_utime + used.ru_stime)
     virtual, resident = _memory(used.ru_maxrss)

@@ -6,7 +6,7 @@ broker has thousands of partitions and each has many samples.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from moldau.metrics.catalog import exporter, process, replicas
 from moldau.metrics.exposition import Scrape, escaped
@@ -111,8 +111,8 @@ class PartitionLines:
     """Appends the samples of partitions to the lines of their families."""
 
     def __init__(self, scrape: Scrape) -> None:
-        def of(family: Family) -> tuple[list[str], str]:
-            return scrape.lines(family), family.name
+        def of(family: Family) -> tuple[Callable[[str], None], str]:
+            return scrape.lines(family).append, family.name
 
         self._log_families = [
             of(family)
@@ -155,8 +155,8 @@ class PartitionLines:
             log.offsets.log_start_offset,
             segments.end_offset,
         )
-        for (lines, name), value in zip(self._log_families, values, strict=True):
-            lines.append(f"{name}{labels}{value}")
+        for (append, name), value in zip(self._log_families, values, strict=True):
+            append(f"{name}{labels}{value}")
 
     def add_leader(self, labels: str, partition: Partition, in_sync: int, wanted: int, least: int) -> None:
         registration, log = partition.registration, partition.log
@@ -180,8 +180,8 @@ class PartitionLines:
             high_watermark,
             oldest,
         )
-        for (lines, name), value in zip(self._leader_families, values, strict=True):
-            lines.append(f"{name}{labels}{value}")
+        for (append, name), value in zip(self._leader_families, values, strict=True):
+            append(f"{name}{labels}{value}")
 
 
 def collect_logs(scrape: Scrape, logs: LogManager) -> None:

@@ -15,21 +15,26 @@ PAGE = Path(__file__).parents[1] / "docs" / "METRICS.md"
 _INTRODUCTION = """\
 # Metrics
 
-Every node serves its metrics at `http://HOST:PORT/metrics` if `metrics.port` is set (`moldau dev --metrics-port
-9308`). [OPERATIONS.md](OPERATIONS.md) says what to watch. This page is generated: `python -m tools.metrics`.
+Every node serves its metrics at `http://HOST:PORT/metrics` if `metrics.port` is set (`moldau dev
+--metrics-port 9308`). [OPERATIONS.md](OPERATIONS.md) says what to watch. This page is generated:
+`python -m tools.metrics`.
 
 - Formats: Prometheus' text format, and OpenMetrics 1.0 if the `Accept` header prefers it; gzip if accepted.
 - Names are those that existing dashboards and alerts expect: of the JMX exporter's example rules for Kafka
-  (`kafka_server_*`, `kafka_network_*`, …), of kafka_exporter (`kafka_consumergroup_*`, `kafka_topic_partition_*`),
-  and of Prometheus' client libraries (`process_*`). Ours begin with `moldau_`.
-- *Reported by* says which node has the value. What belongs to a partition, a group or the cluster is reported by one
-  node, its leader, its coordinator or the active controller, so that `sum()` over all nodes is the cluster.
-- Every family is always present with HELP and TYPE. A family without labels is 0 while there is nothing to count.
-- A family with the label `topic` that is marked *and total* also has a sample without it, the sum over all topics.
+  (`kafka_server_*`, `kafka_network_*`, …), of kafka_exporter (`kafka_consumergroup_*`,
+  `kafka_topic_partition_*`), and of Prometheus' client libraries (`process_*`). Ours begin with `moldau_`.
+- *Reported by* says which node has the value. What belongs to a partition, a group or the cluster is
+  reported by one node, its leader, its coordinator or the active controller, so that `sum()` over all nodes
+  is the cluster.
+- Every family is always present with HELP and TYPE. A family without labels is 0 while there is nothing to
+  count.
+- A family with the label `topic` that is marked *and total* also has a sample without it, the sum over all
+  topics.
 - `metrics.max.topics` (1000) limits the topics with samples of their own to those with the most traffic,
-  `metrics.max.partitions` (10000) limits partitions, and partitions of groups. `moldau_metrics_omitted` counts the rest.
-- A summary has the quantiles 0.5, 0.75, 0.95, 0.98, 0.99 and 0.999 of the last five minutes, exact to 7 %, and `_sum`
-  and `_count` since the start.
+  `metrics.max.partitions` (10000) limits partitions, and partitions of groups. `moldau_metrics_omitted`
+  counts the rest.
+- A summary has the quantiles 0.5, 0.75, 0.95, 0.98, 0.99 and 0.999 of the last five minutes, exact to 7 %,
+  and `_sum` and `_count` since the start.
 """
 
 

@@ -1,7 +1,7 @@
 """Alerts: a POST to a webhook for every change of a group's status.
 
 Alerts are sent one after the other, in the order of the changes. A failed one is repeated with exponential
-back-off; a client error other than 408 and 429 is final. At most `_MOST_WAITING` alerts wait; then the oldest
+back-off; a client error other than 408 and 429 is final. At most `most_waiting` alerts wait; then the oldest
 is dropped, because the newest status matters most.
 """
 
@@ -31,18 +31,26 @@ _RETRIABLE: Final = frozenset({408, 429})
 class Webhook:
     """Sends alerts to one URL. `cluster` is the name of the cluster in them, instead of its id."""
 
-    def __init__(self, url: str, cluster: str | None = None, *, backoff: Backoff = _BACKOFF) -> None:
+    def __init__(
+        self,
+        url: str,
+        cluster: str | None = None,
+        *,
+        backoff: Backoff = _BACKOFF,
+        most_waiting: int = _MOST_WAITING,
+    ) -> None:
         self.sent = 0
         self.dropped = 0
         self._url = url
         self._cluster = cluster
         self._backoff = backoff
+        self._most_waiting = most_waiting
         self._waiting: deque[dict[str, Any]] = deque()
         self._task: asyncio.Task[None] | None = None
 
     def __call__(self, change: StatusChange) -> None:
         """Queue an alert; it is sent in the background."""
-        if len(self._waiting) == _MOST_WAITING:
+        if len(self._waiting) == self._most_waiting:
             self._waiting.popleft()
             self.dropped += 1
             logger.warning("Too many alerts wait for %s; the oldest is dropped.", self._url)

@@ -95,7 +95,7 @@ async def _describe(
     if kind == STREAMS:
         request = streams_group_describe.StreamsGroupDescribeRequest(group_ids=names)
         answer = await cluster.ask_node(node, request)
-        return {each.group_id: _error(each) or _streams(each) for each in answer.groups}
+        return {each.group_id: _error(each) or streams_description(each) for each in answer.groups}
     answer = await cluster.ask_node(node, DescribeGroupsRequest(groups=names))
     return {each.group_id: _error(each) or _named(from_classic(each, node)) for each in answer.groups}
 
@@ -130,7 +130,7 @@ def _share(group: share_group_describe.DescribedGroup) -> Described:
     return Described(group.group_state, members, group.group_epoch)
 
 
-def _streams(group: streams_group_describe.DescribedGroup) -> Described:
+def streams_description(group: streams_group_describe.DescribedGroup) -> Described:
     """A task reads one partition of each source topic of its subtopology (KIP-1071)."""
     sources: dict[str, list[str]] = {}
     for each in (group.topology.subtopologies if group.topology else None) or ():

@@ -81,7 +81,7 @@ def service(name: str, bootstrap: str, *arguments: str) -> Iterator[tuple[int, s
     try:
         assert "is ready" in process.stdout.readline()
         yield port, process
-        assert process.poll() is None, "the service has ended"
+        assert process.poll() in (None, 0), "the service has ended"
     finally:
         process.terminate()
         code = process.wait(30)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from moldau.base.errors import KafkaError
@@ -14,6 +13,7 @@ from moldau.http.errors import ApiError, send_error
 from moldau.rest.engine.clients import ClientPool, Clients
 from moldau.rest.engine.instances import Instances
 from moldau.rest.engine.streams import Streams
+from moldau.rest.engine.threads import DaemonThreads
 from moldau.rest.errors import of_kafka
 from moldau.rest.formats.schemas import SchemaFormats
 from moldau.rest.request import Request, Response, check_json
@@ -25,6 +25,8 @@ logger = logging.getLogger(__name__)
 
 _V2_ERROR: Final = b"application/vnd.kafka.v2+json"
 _EXPIRY_INTERVAL_S: Final = 1.0
+#: Consumers leave their groups and records are delivered within this time at the end.
+_CLOSE_S: Final = 5.0
 
 
 class RestProxy:
@@ -42,7 +44,7 @@ class RestProxy:
 
     async def start(self, urls: Sequence[str]) -> None:
         """Create the clients; `KafkaError` if the cluster cannot be reached with the proxy's own login."""
-        self._pool = ThreadPoolExecutor(self.settings.consumer_threads, "moldau-rest-consumer")
+        self._pool = DaemonThreads(self.settings.consumer_threads)
         self.clients = ClientPool(self.settings)
         self.instances = Instances(self.settings, self._pool)
         self.streams = Streams(self.instances)
@@ -54,11 +56,15 @@ class RestProxy:
         if self._expiring is None:
             return
         self._expiring.cancel()
-        await self.streams.close()
-        await self.instances.close()
-        await self.clients.close()
-        await self.schemas.close()
-        self._pool.shutdown(wait=False)
+        try:
+            async with asyncio.timeout(_CLOSE_S):
+                await self.streams.close()
+                await self.instances.close()
+                await self.clients.close()
+                await self.schemas.close()
+        except TimeoutError:
+            logger.warning("The cluster did not confirm within %.0f s that consumers have left.", _CLOSE_S)
+        self._pool.shutdown()
 
     async def failed(self) -> str:
         await asyncio.Event().wait()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import socket
 import threading
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from moldau.testing import Cluster
 from tests.harness.rest_proxy import V2, Api, embedded, rest_proxy, service
 from tests.harness.waiting import eventually
 from tests.integration.rest.conftest import World
@@ -202,3 +204,20 @@ def test_concurrent_streams_of_one_topic(world: World, small: Api) -> None:
         thread.join(30)
     assert failures == []
     assert world.rest("GET", "/topics/bad-concurrent/partitions/0/offsets").body["end_offset"] == 1800
+
+
+def test_the_proxy_stops_although_the_cluster_does_not_answer() -> None:
+    with Cluster() as cluster, service("rest", cluster.bootstrap_servers) as (port, process):
+        rest = Api(port)
+        rest("POST", "/topics/t", {"records": [{"value": 1}]}, embedded("json"))
+        for group in range(6):
+            config = {"name": "one", "format": "json", "auto.offset.reset": "earliest"}
+            rest("POST", f"/consumers/{group}", config, V2)
+            path = f"/consumers/{group}/instances/one"
+            rest("POST", f"{path}/subscription", {"topics": ["t"]}, V2)
+            read = functools.partial(rest, "GET", f"{path}/records?timeout=200", accept=embedded("json"))
+            eventually(lambda read=read: read().body, timeout=20)
+        cluster.nodes[0].pause()
+        process.terminate()
+        assert process.wait(20) == 0
+        cluster.nodes[0].resume()

@@ -156,7 +156,7 @@ def test_records_with_a_schema_are_decoded(
         assert rest("POST", f"/topics/{topic}", body, embedded(format)).status == 200
 
         def failed() -> bool:
-            answer = rest("GET", f"{each.path}/records", accept=embedded(format))
+            answer = rest("GET", f"{each.path}/records?timeout=200", accept=embedded(format))
             return answer.error == (408, 40801)
 
         # The record stays the next one until the client seeks past it.
@@ -174,7 +174,7 @@ def test_records_before_one_that_cannot_be_read_are_delivered(rest: Api) -> None
     with instance(rest, "g-poison") as each:
         each.assign("c-poison", 0)
         assert each.values(2) == [1, 2]
-        assert rest("GET", f"{each.path}/records", accept=embedded("json")).error == (408, 40801)
+        assert rest("GET", f"{each.path}/records?timeout=200", accept=embedded("json")).error == (408, 40801)
         each.post("positions", {"offsets": [{"topic": "c-poison", "partition": 0, "offset": 3}]})
         assert each.values(1) == [3]
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from typing import Any, Final, ParamSpec, TypeVar
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
@@ -61,9 +61,7 @@ _FAILURES: Final = frozenset(
 class PolledConsumer:
     """Owned by the event loop. `KafkaError` INVALID_CONFIG if a property is invalid."""
 
-    def __init__(
-        self, properties: Mapping[str, Any], pool: ThreadPoolExecutor, on_end: OnEnd | None = None
-    ) -> None:
+    def __init__(self, properties: Mapping[str, Any], pool: Executor, on_end: OnEnd | None = None) -> None:
         """`on_end` is called when the end of a partition is reached; `enable.partition.eof` must be set."""
         self._on_end = on_end
         self._refusal: KafkaError | None = None

@@ -7,7 +7,7 @@ import logging
 import uuid
 from collections import deque
 from collections.abc import Hashable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
@@ -147,7 +147,7 @@ _STORED = -1000
 
 
 class Instances:
-    def __init__(self, settings: RestSettings, pool: ThreadPoolExecutor) -> None:
+    def __init__(self, settings: RestSettings, pool: Executor) -> None:
         self._settings, self.pool = settings, pool
         self._instances: dict[tuple[str, str], Instance] = {}
         #: The number of streaming reads; they share the limit.

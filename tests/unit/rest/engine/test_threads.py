@@ -1,0 +1,47 @@
+"""Threads for blocking calls: bounded, reused, and no obstacle to the end of the process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from moldau.rest.engine.threads import DaemonThreads
+
+
+def test_results_and_exceptions_reach_the_caller() -> None:
+    threads = DaemonThreads(2)
+    assert threads.submit(divmod, 7, 2).result(10) == (3, 1)
+    with pytest.raises(ZeroDivisionError):
+        threads.submit(divmod, 1, 0).result(10)
+    threads.shutdown()
+
+
+def test_at_most_so_many_calls_run_at_the_same_time() -> None:
+    threads = DaemonThreads(2)
+    both_run, go = threading.Barrier(3), threading.Event()
+
+    def call() -> str:
+        both_run.wait(10)
+        go.wait(10)
+        return threading.current_thread().name
+
+    first = [threads.submit(call) for _ in range(2)]
+    both_run.wait(10)
+    third = threads.submit(lambda: threading.current_thread().name)
+    assert not third.done()
+    go.set()
+    assert third.result(10) in {each.result(10) for each in first}
+    threads.shutdown()
+
+
+def test_the_process_ends_while_a_call_waits() -> None:
+    program = (
+        "import threading, moldau.rest.engine.threads as t;"
+        "started = threading.Event();"
+        "t.DaemonThreads(1).submit(lambda: (started.set(), threading.Event().wait()));"
+        "started.wait(10)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], timeout=20, check=False).returncode == 0

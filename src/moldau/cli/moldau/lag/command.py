@@ -33,10 +33,10 @@ _WARN, _ERR = 2, 3
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `moldau lag` and return the exit code."""
-    return run_tool(_parser, _execute, argv)
+    return run_tool(new_parser, _execute, argv)
 
 
-def _parser() -> ToolParser:
+def new_parser() -> ToolParser:
     parser = ToolParser("moldau lag", COMMANDS["lag"].summary, _notes)
     add_bootstrap_options(parser, old_broker_list=False)
     names = "May be repeated; a name or a regular expression."

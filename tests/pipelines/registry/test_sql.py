@@ -16,6 +16,7 @@ from moldau.client.registry import (
     ProtobufDeserializer,
     RegistryClient,
 )
+from tests.docs.markdown import ROOT, blocks
 from tests.harness.waiting import eventually
 from tests.pipelines.runtime.topics import committed, create, produce
 from tests.pipelines.sql.conftest import NewEngine, new_engine, run
@@ -27,6 +28,7 @@ __all__ = ["new_engine"]
 
 pytestmark = pytest.mark.timeout(400)
 
+URL = "http://localhost:8081"
 RIDE = {
     "type": "record",
     "name": "Ride",
@@ -42,18 +44,15 @@ def test_columns_come_from_the_registry_and_results_are_registered(
     new_engine: NewEngine, broker: Cluster, registry_url: str, confluent: SchemaRegistryClient
 ) -> None:
     servers = broker.bootstrap_servers
-    create(servers, 1, "rides", "far", "far_p", "far_j")
+    create(servers, 1, "rides", "far", "stops", "all_rides")
     write = AvroSerializer(confluent, json.dumps(RIDE))
     context = SerializationContext("rides", MessageField.VALUE)
     rides = [{"driver": name, "km": km, "stops": ["a"]} for name, km in (("ann", 3.0), ("bob", 30.0))]
     produce(servers, "rides", [write(ride, context) or b"" for ride in rides])
     engine = new_engine()
-    run(engine, f"SET 'schema.registry.url' = '{registry_url}';")
-    run(engine, "CREATE STREAM rides WITH (kafka_topic='rides', value_format='AVRO');")
+    (page,) = (one.text for one in blocks((ROOT / "docs" / "SQL.md").read_text(), "sql") if URL in one.text)
+    run(engine, page.replace(URL, registry_url))
     assert "stops" in str(list(engine.execute("DESCRIBE rides;")))
-    run(engine, "CREATE STREAM far WITH (value_format='AVRO') AS SELECT driver, km FROM rides WHERE km > 10;")
-    run(engine, "CREATE STREAM far_p WITH (value_format='PROTOBUF') AS SELECT driver, stops FROM rides;")
-    run(engine, "CREATE STREAM far_j WITH (value_format='JSON_SR') AS SELECT driver, km FROM rides;")
 
     def values(topic: str, count: int) -> list[bytes | None]:
         return eventually(
@@ -67,11 +66,11 @@ def test_columns_come_from_the_registry_and_results_are_registered(
     with RegistryClient(registry_url) as client:
         avro: Any = AvroDeserializer(client).deserialize("far", values("far", 1)[0])
         assert avro == {"driver": "bob", "km": 30.0}
-        messages = [ProtobufDeserializer(client).deserialize("", one) for one in values("far_p", 2)]
+        messages = [ProtobufDeserializer(client).deserialize("", one) for one in values("stops", 2)]
         assert [(one.driver, list(one.stops)) for one in messages] == [("ann", ["a"]), ("bob", ["a"])]
-        read = [JsonSchemaDeserializer(client).deserialize("", one) for one in values("far_j", 2)]
+        read = [JsonSchemaDeserializer(client).deserialize("", one) for one in values("all_rides", 2)]
         assert read == [{"driver": "ann", "km": 3.0}, {"driver": "bob", "km": 30.0}]
-        assert {"far-value", "far_p-value", "far_j-value"} <= set(client.subjects())
+        assert {"far-value", "stops-value", "all_rides-value"} <= set(client.subjects())
     # A later version of the subject does not change the columns of the stream.
     longer = {**RIDE, "fields": [*RIDE["fields"], {"name": "tip", "type": "double", "default": 0.0}]}
     confluent.register_schema("rides-value", Schema(json.dumps(longer), "AVRO"))

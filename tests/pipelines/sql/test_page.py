@@ -40,7 +40,9 @@ def holds(engine: SqlEngine, query: str, expected: list[list[object]]) -> None:
 def test_documented_statements_run_and_tables_follow_changes(new_engine: NewEngine, broker: Cluster) -> None:
     unique = uuid.uuid4().hex[:8]
     engine = new_engine()
-    page = [block.text for block in blocks((ROOT / "docs" / "SQL.md").read_text(), "sql")]
+    found = [block.text for block in blocks((ROOT / "docs" / "SQL.md").read_text(), "sql")]
+    # The statements with a schema registry are run by `tests/pipelines/registry`.
+    page = [text for text in found if "schema.registry.url" not in text]
     assert len(page) == 4
     for topic in TOPICS:
         page = [text.replace(f"topic='{topic}'", f"topic='{topic}_{unique}'") for text in page]

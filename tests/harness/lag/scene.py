@@ -79,10 +79,11 @@ class LagScene:
             self.consumer.close()
             self.consumer = None
 
-    def produce(self, count: int) -> None:
+    def produce(self, count: int, value: bytes = b"record") -> None:
+        """Append records to every partition."""
         for partition in range(self.partitions):
             for _ in range(count):
-                self._producer.produce(self.topic, b"record", partition=partition)
+                self._producer.produce(self.topic, value, partition=partition)
         assert self._producer.flush(30) == 0
 
     def produce_at(self, times: list[float]) -> None:

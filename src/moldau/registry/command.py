@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from moldau.base.clock import Clock, SystemClock
-from moldau.config.definition import ConfigError, invalid_value
+from moldau.config.definition import ConfigError
 from moldau.http.asgi import Application
 from moldau.http.settings import HttpSettings, boolean, integer
 from moldau.registry.api.application import RegistryApplication
@@ -22,8 +22,7 @@ from moldau.registry.log.membership import Membership
 from moldau.registry.log.schema_log import SchemaLog
 from moldau.registry.log.settings import ElectionSettings, LogSettings
 from moldau.registry.service import RegistryService
-from moldau.registry.state.registry import RegistrySettings
-from moldau.registry.state.settings import LEVELS
+from moldau.registry.settings import first_of, registry_settings
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -50,7 +49,7 @@ class SchemaRegistry:
         self._election_settings = ElectionSettings.from_properties(properties)
         self._http = HttpSettings.from_properties(properties, default_port=0)
         self._forwarding = ForwardingSettings.from_properties(properties)
-        self._registry_settings = _registry_settings(properties)
+        self._registry_settings = registry_settings(properties)
         self._authorizer = Authorizer.from_properties(properties)
         self._log = SchemaLog(self._log_settings, clock)
         self._started = asyncio.Event()
@@ -111,7 +110,9 @@ class SchemaRegistry:
 
 def _identity(properties: Mapping[str, str], urls: Sequence[str]) -> Identity:
     """Return the address that other instances forward to: `host.name`, and the listener of the protocol."""
-    scheme = _first(properties, "inter.instance.protocol", "schema.registry.inter.instance.protocol").lower()
+    scheme = first_of(
+        properties, "inter.instance.protocol", "schema.registry.inter.instance.protocol"
+    ).lower()
     if scheme and all(urlsplit(url).scheme != scheme for url in urls):
         raise ConfigError(f"inter.instance.protocol={scheme}, but no listener has this protocol.")
     chosen = urlsplit(next((url for url in urls if urlsplit(url).scheme == (scheme or "http")), urls[0]))
@@ -127,11 +128,6 @@ def _identity(properties: Mapping[str, str], urls: Sequence[str]) -> Identity:
     )
 
 
-def _first(properties: Mapping[str, str], *names: str) -> str:
-    """Return the value of the first setting that is set; older releases had other names."""
-    return next((value for name in names if (value := properties.get(name, "").strip())), "")
-
-
 def _forwarding_context(settings: HttpSettings) -> SSLContext | None:
     """Return how an instance connects to a leader with TLS: with the stores of its own listeners."""
     if not any(name.startswith("ssl.") for name in settings.properties):
@@ -140,17 +136,3 @@ def _forwarding_context(settings: HttpSettings) -> SSLContext | None:
     from moldau.security.tls.settings import TlsSettings
 
     return client_context(TlsSettings.of(settings.tls_property))
-
-
-def _registry_settings(properties: Mapping[str, str]) -> RegistrySettings:
-    level = _first(properties, "schema.compatibility.level", "avro.compatibility.level") or "BACKWARD"
-    if level.upper() not in LEVELS:
-        raise invalid_value("schema.compatibility.level", level, f"Use one of {', '.join(sorted(LEVELS))}")
-    return RegistrySettings(
-        compatibility_level=level.upper(),
-        mode_mutability=boolean(properties, "mode.mutability", True),
-        validate_fields=boolean(properties, "schema.validate.fields", False),
-        validate_new_schemas=boolean(properties, "schema.validate.new.schemas", True),
-        reject_empty_subject=boolean(properties, "schema.reject.empty.subject", False),
-        reference_versions_strict=boolean(properties, "reference.versions.strict", False),
-    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qs
 
@@ -10,6 +9,7 @@ from moldau.http.asgi import JSON, Header, Receive, Scope, Send, encode_json, he
 from moldau.http.errors import ApiError
 from moldau.http.requests import read_body
 from moldau.rest.errors import bad_request
+from moldau.rest.formats.plain import load
 
 if TYPE_CHECKING:
     from moldau.rest.engine.clients import Clients
@@ -102,14 +102,10 @@ class Request:
 def parse(text: bytes | str) -> Any:
     """Parse JSON; `ApiError` 400 says what is wrong with it."""
     try:
-        return json.loads(text, parse_constant=_refuse)
+        return load(text)
     except RecursionError:
         raise bad_request("The JSON is nested too deeply.") from None
     except UnicodeDecodeError as error:
         raise bad_request(f"The body is not UTF-8 (byte {error.start}).") from None
     except ValueError as error:
         raise bad_request(f"Error processing JSON: {error}") from None
-
-
-def _refuse(name: str) -> Any:
-    raise ValueError(f"{name} is not a JSON value")

@@ -45,13 +45,17 @@ def decode(kind: str, data: bytes | None) -> Any:
         raise undeserializable(f"The record is not {kind}: {error}") from None
 
 
-def load(text: bytes | str) -> Any:
-    """Parse JSON; `ValueError` also for NaN and Infinity, which Python's parser accepts."""
-    return json.loads(text, parse_constant=_refuse)
+def load(text: bytes | bytearray | str) -> Any:
+    """Parse JSON in UTF-8; `ValueError` also for NaN and Infinity, which Python's parser accepts."""
+    return _DECODE(text if isinstance(text, str) else text.decode())
 
 
 def _refuse(name: str) -> Any:
     raise ValueError(f"{name} is not a JSON value")
+
+
+#: `json.loads` would create a decoder for each value.
+_DECODE: Final = json.JSONDecoder(parse_constant=_refuse).decode
 
 
 def _shown(data: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -40,8 +41,14 @@ def collection(kind: str, self_url: str, data: list[dict[str, Any]]) -> dict[str
 def instant(timestamp_ms: int) -> str:
     """Return a time as Java's `Instant` writes it: milliseconds only if there are any."""
     seconds, milliseconds = divmod(timestamp_ms, 1000)
-    text = (_EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S")
+    text = _second(seconds)
     return f"{text}.{milliseconds:03}Z" if milliseconds else f"{text}Z"
+
+
+@functools.lru_cache(maxsize=256)
+def _second(seconds: int) -> str:
+    """Return a time without its milliseconds; records that follow each other often share it."""
+    return (_EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 async def checked_cluster(request: Request) -> str:

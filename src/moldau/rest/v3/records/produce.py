@@ -1,16 +1,16 @@
 """Producing with v3 as a stream: records in, one result for each out, in order, on one request.
 
-How it works. A reader splits the body into records, serializes each and hands it to the producer, which
-does not wait. A writer waits for the results in order and sends those that are ready in one piece. At most
-`_MOST_WAITING` records are on their way: then the reader stops, the connection is not read any more, and
-the client has to wait. The same happens if the client does not read its results.
+How it works. A reader splits each piece of the body into records, serializes them and hands them to the
+producer, which does not wait. A writer waits for the results of the pieces in order and sends them. If more
+than `_MOST_WAITING` records are on their way, the reader stops, the connection is not read any more, and the
+client has to wait. The same happens if the client does not read its results.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.http.asgi import JSON, encode_json
@@ -18,13 +18,12 @@ from moldau.http.errors import ApiError
 from moldau.http.requests import ClientDisconnected
 from moldau.rest.engine.producer import Result
 from moldau.rest.errors import invalid_payload, of_kafka
-from moldau.rest.request import Request, Response, parse
+from moldau.rest.request import Request, Response
 from moldau.rest.v3.records.encoding import PreparedRecord, prepare, stream_error
 from moldau.rest.v3.records.splitter import JsonSplitter
 from moldau.rest.v3.resources import checked_cluster
 
 _MOST_WAITING: Final = 1000
-_PIECE_BYTES: Final = 64 * 1024
 _EMPTY: Final = "Request body is empty. Data is required."
 _TOO_LONG: Final = (
     "Request Timeout: Streaming connection open for longer than allowed: Connection will be closed."
@@ -52,7 +51,7 @@ async def _at_once(stream: _Stream, splitter: JsonSplitter, body: bytes) -> Resp
         splitter.finish()
     except ApiError as error:
         stream.add(error)
-    return Response(200, b"".join([await stream.result() for _ in range(len(stream.waiting))]), JSON)
+    return Response(200, b"".join([await stream.results() for _ in range(len(stream.waiting))]), JSON)
 
 
 async def _receive(request: Request) -> Any:
@@ -62,14 +61,21 @@ async def _receive(request: Request) -> Any:
     return message
 
 
+class _Piece(NamedTuple):
+    """The records of a piece of the body: sent, or refused before."""
+
+    entries: list[PreparedRecord | ApiError]
+    sent: asyncio.Future[list[Result]] | None
+
+
 class _Stream:
-    """The records of a request that are on their way, in order."""
+    """The pieces of a request that are on their way, in order."""
 
     def __init__(self, request: Request, cluster: str) -> None:
         self._request, self._cluster = request, cluster
         self._topic = request.params["topic_name"]
-        #: A record and its delivery, or the error of a record that is not sent.
-        self.waiting: deque[tuple[PreparedRecord, asyncio.Future[list[Result]]] | ApiError] = deque()
+        self.waiting: deque[_Piece] = deque()
+        self._records = 0
         self._changed = asyncio.Event()
         self._ended = False
 
@@ -99,49 +105,69 @@ class _Stream:
             if not message.get("more_body"):
                 splitter.finish()
                 return
-            while len(self.waiting) >= _MOST_WAITING:
+            while self._records >= _MOST_WAITING:
                 self._changed.clear()
                 await self._changed.wait()
             message = await _receive(self._request)
 
     async def take(self, splitter: JsonSplitter, data: bytes) -> None:
         """Send the records that are complete with `data`; `ApiError` ends the stream."""
-        for text in splitter.feed(data):
-            try:
-                prepared = await prepare(self._request.proxy.schemas, self._topic, parse(text))
-                sent = await self._request.clients.begin(self._topic, [prepared.record])
-            except ApiError as error:
-                self.add(error)
-            except KafkaError as error:
-                self.add(of_kafka(error))
-            else:
-                self.waiting.append((prepared, sent))
-                self._changed.set()
+        entries: list[PreparedRecord | ApiError] = []
+        try:
+            for value in splitter.feed(data):
+                entries.append(await self._prepared(value))  # noqa: PERF401  what was prepared before an error is sent
+        finally:
+            if entries:
+                await self._send(entries)
+
+    async def _prepared(self, value: Any) -> PreparedRecord | ApiError:
+        if isinstance(value, ApiError):
+            return value
+        try:
+            return await prepare(self._request.proxy.schemas, self._topic, value)
+        except ApiError as error:
+            return error
+
+    async def _send(self, entries: list[PreparedRecord | ApiError]) -> None:
+        records = [each.record for each in entries if not isinstance(each, ApiError)]
+        sent = None
+        try:
+            if records:
+                sent = await self._request.clients.begin(self._topic, records)
+        except KafkaError as error:
+            failure = of_kafka(error)
+            entries = [each if isinstance(each, ApiError) else failure for each in entries]
+        self.waiting.append(_Piece(entries, sent))
+        self._records += len(entries)
+        self._changed.set()
 
     def add(self, error: ApiError) -> None:
-        self.waiting.append(error)
+        """Let an error be the next result."""
+        self.waiting.append(_Piece([error], None))
+        self._records += 1
         self._changed.set()
 
-    async def result(self) -> bytes:
-        """Return the result of the first record as a line, when it is known."""
-        first = self.waiting[0]
-        if isinstance(first, ApiError):
-            shown = stream_error(first)
-        else:
-            prepared, sent = first
-            [result] = await sent
-            if isinstance(result, KafkaError):
-                shown = stream_error(self._failure(result))
-            else:
-                shown = {"error_code": 200, **prepared.result(self._cluster, self._topic, result)}
+    async def results(self) -> bytes:
+        """Return the results of the first piece as lines, when they are known."""
+        entries, sent = self.waiting[0]
+        delivered = iter([] if sent is None else await sent)
+        lines = [
+            encode_json(
+                stream_error(each) if isinstance(each, ApiError) else self._result(each, next(delivered))
+            )
+            for each in entries
+        ]
         self.waiting.popleft()
+        self._records -= len(entries)
         self._changed.set()
-        return encode_json(shown) + b"\n"
+        return b"\n".join(lines) + b"\n"
 
-    def _failure(self, error: KafkaError) -> ApiError:
-        if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            self._request.clients.forget_topic(self._topic)
-        return of_kafka(error)
+    def _result(self, prepared: PreparedRecord, result: Result) -> dict[str, Any]:
+        if isinstance(result, KafkaError):
+            if result.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                self._request.clients.forget_topic(self._topic)
+            return stream_error(of_kafka(result))
+        return {"error_code": 200, **prepared.result(self._cluster, self._topic, result)}
 
     async def _write(self) -> None:
         while True:
@@ -150,11 +176,5 @@ class _Stream:
                     return
                 self._changed.clear()
                 await self._changed.wait()
-            piece = await self.result()
-            while len(piece) < _PIECE_BYTES and self._is_ready():
-                piece += await self.result()
+            piece = await self.results()
             await self._request.send({"type": "http.response.body", "body": piece, "more_body": True})
-
-    def _is_ready(self) -> bool:
-        first = self.waiting[0] if self.waiting else None
-        return first is not None and (isinstance(first, ApiError) or first[1].done())

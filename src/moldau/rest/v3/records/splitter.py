@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
+from moldau.http.errors import ApiError
 from moldau.rest.errors import bad_request
+from moldau.rest.formats.plain import load
+from moldau.rest.request import parse
 
 _SPACE: Final = b" \t\r\n"
 _NOT_SPACE: Final = re.compile(rb"[^ \t\r\n]")
@@ -29,16 +32,44 @@ class JsonSplitter:
         self._depth = 0
         self._in_string = False
 
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        """Iterate over the values that are complete now; `ApiError` 400 if one is too large or no object."""
+    def feed(self, data: bytes) -> Iterator[Any]:
+        """Iterate over the values that are complete now, parsed; an `ApiError` for one that is not JSON.
+
+        `ApiError` 400 is raised if a value is too large or not an object: nothing can be found after it.
+        """
         self._bytes += data
-        while (end := self._scan()) is not None:
+        while True:
+            if (line := self._line()) is not None:
+                yield line
+                continue
+            end = self._scan()
+            if end is None:
+                break
             value = bytes(self._bytes[:end])
             del self._bytes[:end]
             self._scanned = 0
-            yield value
+            try:
+                yield parse(value)
+            except ApiError as error:
+                yield error
         if len(self._bytes) > self._limit:
             raise bad_request(f"A record is larger than {self._limit} bytes.")
+
+    def _line(self) -> Any:
+        """Return the value of a whole line, which most clients send; None if a line is something else."""
+        if self._depth or self._scanned:
+            return None
+        end = self._bytes.find(b"\n")
+        if end < 0:
+            return None
+        try:
+            value = load(self._bytes[:end])
+        except (ValueError, RecursionError):
+            return None
+        if not isinstance(value, dict):
+            return None
+        del self._bytes[: end + 1]
+        return value
 
     def finish(self) -> None:
         """Check that nothing is left; `ApiError` 400 if the last value is not complete."""

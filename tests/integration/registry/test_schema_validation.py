@@ -251,6 +251,7 @@ def test_registry_with_tls_and_basic_authentication(tmp_path: Path, source: str)
         **({"confluent.basic.auth.user.info": login} if source == "USER_INFO" else {}),
         "confluent.ssl.truststore.type": "PEM",
         "confluent.ssl.truststore.location": str(certificates.ca),
+        "confluent.missing.id.cache.ttl.sec": "1",
     }
     service = {
         "listeners": f"https://localhost:{port}",
@@ -274,3 +275,12 @@ def test_registry_with_tls_and_basic_authentication(tmp_path: Path, source: str)
         good = produce(cluster.bootstrap_servers, "secured", batch([(None, framed(id))]))
         assert good.error_code == 0, good
         refused(produce(cluster.bootstrap_servers, "secured", batch([(None, framed(UNKNOWN_ID))])))
+        # An id that was refused is refused from the cache for one second, and then looked up again.
+        client.register_schema("other-value", Schema(TEXT, "AVRO"))
+        late = batch([(None, framed(client.get_latest_version("other-value").schema_id))])
+        begun = time.monotonic()
+        refused(produce(cluster.bootstrap_servers, "secured", late))
+        client.set_compatibility("secured-value", "NONE")
+        client.register_schema("secured-value", Schema(TEXT, "AVRO"))
+        eventually(lambda: produce(cluster.bootstrap_servers, "secured", late).error_code == 0)
+        assert time.monotonic() - begun >= 1

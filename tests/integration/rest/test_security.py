@@ -116,6 +116,28 @@ def test_scram_passwords_are_passed_on() -> None:
             assert basic(rest.port, "ann", "other")("GET", "/topics").error == (401, 40101)
 
 
+def test_the_clients_of_users_are_bounded() -> None:
+    """More users than clients take turns; a user who has none at the moment gets new ones."""
+    limits = {**PROPAGATE, "propagated_clients_max": 1, "client_sasl_mechanism": "PLAIN"}
+    with (
+        Cluster(config=authorized_nodes(["ann"])) as cluster,
+        rest_proxy(cluster.bootstrap_servers, **limits) as rest,
+    ):
+        for user in (ADMIN, "ann", ADMIN, "ann"):
+            assert basic(rest.port, user)("GET", "/topics").status == 200
+        assert produce(basic(rest.port, ADMIN), "bounded") == (200, None)
+        id = basic(rest.port, ADMIN)("GET", "/v3/clusters").body["data"][0]["cluster_id"]
+        path = f"/v3/clusters/{id}/topics/bounded/records?follow=true"
+        connection, response = basic(rest.port, ADMIN).open("GET", path)
+        try:
+            assert response.status == 200
+            assert basic(rest.port, "ann")("GET", "/topics").error == (503, 50301)
+        finally:
+            response.close()
+            connection.close()
+        eventually(lambda: basic(rest.port, "ann")("GET", "/topics").status == 200, timeout=10)
+
+
 def unsecured_token(user: str, lifetime_s: int = 600) -> str:
     """Return a token without a signature, which brokers accept unless they have keys."""
     now = int(time.time())

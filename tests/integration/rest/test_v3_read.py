@@ -145,6 +145,7 @@ def test_reads_by_offset_time_and_limit(world: World, rest: Api) -> None:
     assert world.rest("GET", world.v3(f"{one}?offset=9")).error == (400, 40002)
     for query in ("offsets=7:1", "offsets=x", "from=middle", "timestamp=soon", "limit=0", "max_wait_ms=x"):
         assert world.rest("GET", world.v3(f"{topic}?{query}")).error == (400, 400), query
+    assert world.rest("HEAD", world.v3(topic)).status == 405
     assert world.rest("GET", world.v3("/topics/r3-nothing/records")).error == (404, 40403)
     assert world.rest("GET", world.v3("/topics/r3-range/partitions/5/records")).error == (404, 404)
 

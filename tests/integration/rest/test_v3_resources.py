@@ -315,6 +315,11 @@ def test_acls() -> None:
         query = "resource_type=TOPIC&pattern_type=LITERAL&operation=ANY&permission=ANY"
         assert len(rest("DELETE", f"{path}?{query}").body["data"]) == 3
         assert rest("GET", path).body["data"] == []
+        topics = f"/v3/clusters/{id}/topics"
+        assert rest("POST", topics, {"topic_name": "allowed"}).body["authorized_operations"] == []
+        shown = rest("GET", f"{topics}/allowed?include_authorized_operations=true").body
+        assert {"READ", "WRITE", "DELETE", "ALTER_CONFIGS"} <= set(shown["authorized_operations"])
+        assert rest("GET", f"{topics}?include_authorized_operations=true").body["data"] == [shown]
 
 
 def test_acls_without_an_authorizer(world: World, rest: Api) -> None:

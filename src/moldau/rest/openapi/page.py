@@ -71,6 +71,8 @@ def _example(title: str, name: str) -> str:
 
 def _shape(schema: Schema, depth: int) -> object:
     """Return an example of the form of a value: its fields, with their types."""
+    if "allOf" in schema:
+        schema = schema["allOf"][0]
     if "$ref" in schema:
         schema = SCHEMAS[schema["$ref"].rpartition("/")[2]]
     if "enum" in schema:

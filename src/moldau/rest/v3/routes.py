@@ -33,6 +33,9 @@ _ACL_FILTER: Final = (
     Parameter("operation", "ANY, ALL, READ, WRITE, CREATE, and so on."),
     Parameter("permission", "ANY, DENY or ALLOW."),
 )
+_OPERATIONS: Final = Parameter(
+    "include_authorized_operations", "true: list what the caller may do with a topic.", "boolean"
+)
 _TYPES: Final = (
     Parameter("key_type", "Type of keys: AUTO (default), BINARY, STRING, JSON or SCHEMA."),
     Parameter("value_type", "Type of values: AUTO (default), BINARY, STRING, JSON or SCHEMA."),
@@ -70,8 +73,8 @@ def _list(path: str, summary: str, handler: Handler, query: tuple[Parameter, ...
     return Route("GET", path, summary, handler, query=query, response="Collection")
 
 
-def _get(path: str, summary: str, handler: Handler) -> Route:
-    return Route("GET", path, summary, handler, response="Resource")
+def _get(path: str, summary: str, handler: Handler, query: tuple[Parameter, ...] = ()) -> Route:
+    return Route("GET", path, summary, handler, query=query, response="Resource")
 
 
 def _write(method: str, path: str, summary: str, handler: Handler, body: str, **other: object) -> Route:
@@ -123,11 +126,11 @@ _CONFIG_ROUTES: Final = (
     _list(f"{_TOPIC}/default-configs", "List Default Configs of a Topic", configs.list_default_configs),
 )
 _TOPIC_ROUTES: Final = (
-    _list(_TOPICS, "List Topics", topics.list_topics),
+    _list(_TOPICS, "List Topics", topics.list_topics, (_OPERATIONS,)),
     _write(
         "POST", _TOPICS, "Create Topic", topics.create_topic, "CreateTopic", status=201, response="Resource"
     ),
-    _get(_TOPIC, "Get Topic", topics.get_topic),
+    _get(_TOPIC, "Get Topic", topics.get_topic, (_OPERATIONS,)),
     _write(
         "PATCH",
         _TOPIC,

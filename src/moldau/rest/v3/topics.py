@@ -8,6 +8,7 @@ from typing import Any, Final
 from moldau.base.errors import KafkaError
 from moldau.client.admin.client import checked
 from moldau.client.admin.topic_types import NewTopic, TopicDescription
+from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from moldau.rest.errors import bad_request, invalid_payload
 from moldau.rest.request import NO_CONTENT, Request, Response, json_response
 from moldau.rest.v3.resources import (
@@ -19,6 +20,7 @@ from moldau.rest.v3.resources import (
     resource,
     url,
 )
+from moldau.security.acl.enums import AclOperation
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _NO_COUNT: Final = "Request body is empty. Partitions_count is required."
@@ -29,13 +31,40 @@ async def list_topics(request: Request) -> Response:
     listings = await request.clients.admin.list_topics()
     names = sorted(name for name, listing in listings.items() if not listing.internal)
     found = await request.clients.admin.describe_topics(names)
-    data = [_topic(request, id, each) for each in found.values() if not isinstance(each, KafkaError)]
+    allowed = await _operations(request, names)
+    data = [
+        _topic(request, id, each, allowed.get(each.name, []))
+        for each in found.values()
+        if not isinstance(each, KafkaError)
+    ]
     return json_response(collection("KafkaTopicList", url(request, id, "topics"), data))
 
 
 async def get_topic(request: Request) -> Response:
     id = await checked_cluster(request)
-    return json_response(_topic(request, id, await described_topic(request)))
+    topic = await described_topic(request)
+    allowed = await _operations(request, [topic.name])
+    return json_response(_topic(request, id, topic, allowed.get(topic.name, [])))
+
+
+async def _operations(request: Request, names: list[str]) -> dict[str, list[str]]:
+    """Return what the caller may do with topics, if the request asks for it."""
+    if not names or not request.flag("include_authorized_operations"):
+        return {}
+    wanted = MetadataRequest(
+        topics=[MetadataRequestTopic(name=name) for name in names],
+        allow_auto_topic_creation=False,
+        include_topic_authorized_operations=True,
+    )
+    cluster = request.clients.admin.cluster
+    answer: MetadataResponse = await cluster.retry(lambda: cluster.ask_any(wanted))
+    return {
+        topic.name or "": [
+            operation.name for operation in AclOperation if topic.topic_authorized_operations >> operation & 1
+        ]
+        for topic in answer.topics
+        if topic.topic_authorized_operations >= 0
+    }
 
 
 async def create_topic(request: Request) -> Response:
@@ -72,7 +101,7 @@ async def update_partitions(request: Request) -> Response:
     id = await checked_cluster(request)
     name = request.params["topic_name"]
     checked(await request.clients.admin.create_partitions({name: count}))
-    return json_response(_topic(request, id, await described_topic(request)))
+    return json_response(_topic(request, id, await described_topic(request), []))
 
 
 def _new_topic(body: dict[str, Any]) -> NewTopic:
@@ -98,9 +127,10 @@ def _new_topic(body: dict[str, Any]) -> NewTopic:
 _COUNTS: Final = ("partitions_count", "replication_factor")
 
 
-def _topic(request: Request, id: str, topic: TopicDescription) -> dict[str, Any]:
+def _topic(request: Request, id: str, topic: TopicDescription, allowed: list[str]) -> dict[str, Any]:
     replication = len(topic.partitions[0].replicas) if topic.partitions else 0
-    return _data(request, id, topic.name, topic.internal, replication, len(topic.partitions))
+    shown = _data(request, id, topic.name, topic.internal, replication, len(topic.partitions))
+    return {**shown, "authorized_operations": allowed}
 
 
 def _data(

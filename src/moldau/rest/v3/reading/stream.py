@@ -33,6 +33,8 @@ class RecordStream:
     """The response to a streaming read. `ends` has the offsets to stop at; None: wait for new records."""
 
     def __init__(self, request: Request, ends: Mapping[Partition, int] | None = None) -> None:
+        if request.scope["method"] == "HEAD":
+            raise ApiError(405, 405, "HTTP 405 Method Not Allowed", ((b"allow", b"GET"),))
         self._request = request
         self._types = DataTypes.of(request)
         self._left = _positive(request, "limit")

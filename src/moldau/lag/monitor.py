@@ -15,7 +15,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from moldau.base.clock import Clock, SystemClock
 from moldau.base.errors import KafkaError
@@ -31,6 +31,8 @@ from moldau.lag.evaluation.verdicts import GroupLag, LagSnapshot
 from moldau.lag.filters import ALL_NAMES, NameFilter
 
 logger = logging.getLogger(__name__)
+
+_LEAST_TIMEOUT_MS: Final = 5000
 
 
 class StatusChange(NamedTuple):
@@ -60,8 +62,13 @@ class LagMonitor:
         #: Called with every change of a status, in the event loop of the monitor.
         self.on_change: list[Callable[[StatusChange], None]] = []
         self._client = AsyncAdminClient(where)
+        cluster = self._client.cluster
+        # A broker that hangs delays the round of all others, so it is given up soon.
+        longest_ms = max(self.rules.interval_ms, _LEAST_TIMEOUT_MS)
+        timeout_ms = min(cluster.settings.request_timeout_ms, longest_ms)
+        cluster.settings = replace(cluster.settings, request_timeout_ms=timeout_ms)
         self._clock = clock or SystemClock()
-        self._collector = Collector(self._client.cluster, self._clock, groups, topics)
+        self._collector = Collector(cluster, self._clock, groups, topics)
         self._evaluator = LagEvaluator(self.rules)
         self._task: asyncio.Task[None] | None = None
 

@@ -18,7 +18,7 @@ from moldau.lag.monitor import LagMonitor
 from tests.harness.waiting import eventually
 
 QUIET = {"log_level": 0}
-WINDOW_MS, INTERVAL_MS = 1500, 150
+WINDOW_MS, INTERVAL_MS = 1000, 100
 
 
 @contextmanager

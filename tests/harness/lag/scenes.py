@@ -14,7 +14,7 @@ def stopped_and_recovered(scene: LagScene, monitor: LagMonitor) -> None:
     assert fine.client_id == "reader"
     scene.close()
     stopped = scene.until(monitor, Status.STOP)
-    assert stopped.lag and stopped.lag_seconds and stopped.lag_seconds > 1
+    assert stopped.lag and stopped.lag_seconds and stopped.lag_seconds > 0.5
     assert stopped.reason and "the group has no members" in stopped.reason
     scene.start()
     scene.until(monitor, Status.OK)

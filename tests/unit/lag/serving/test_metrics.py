@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+
+import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_open_metrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
@@ -93,3 +97,15 @@ def test_every_family_is_declared_even_without_groups() -> None:
     for family in FAMILIES:
         assert f"# TYPE {family.name} " in text and f"# HELP {family.name} " in text
     assert samples(text, open_metrics=False)["moldau_lag_up",] == 0
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed (Debian: prometheus)")
+def test_promtool_objects_only_to_names_of_others() -> None:
+    text = render("c", SNAPSHOT, None, "")[1]
+    done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, check=False)
+    objected = {line.split()[0] for line in (done.stdout + done.stderr).decode().splitlines()}
+    assert objected == {
+        "burrow_kafka_consumer_lag_total",
+        "kafka_consumergroup_current_offset_sum",
+        "kafka_consumergroup_lag_sum",
+    }

@@ -58,17 +58,18 @@ def document() -> str:
 
 def unexplained() -> list[Api]:
     """Return the APIs that are neither served nor listed in `NOT_SERVED`; there must be none."""
-    served = {*served_apis(BROKER), *served_apis(CONTROLLER)}
+    served = {*served_apis(BROKER, telemetry=True), *served_apis(CONTROLLER)}
     known = {key for reason in NOT_SERVED for key in reason.keys} | served
     return [api for key, api in APIS.items() if key not in known]
 
 
 def _served() -> Iterator[str]:
     yield "## APIs served to clients\n"
-    yield _table(served_apis(BROKER).values())
+    yield _table(served_apis(BROKER, telemetry=True).values())
     yield (
         "Produce is announced from version 0, as in Apache Kafka, because librdkafka compresses only then;\n"
-        "versions 0 to 2 are rejected.\n"
+        "versions 0 to 2 are rejected. GetTelemetrySubscriptions and PushTelemetry are served if\n"
+        "`metrics.port` is set; Apache Kafka serves them if a receiver of client metrics is configured.\n"
     )
     yield "## APIs served on controller listeners\n"
     yield _table(served_apis(CONTROLLER).values())

@@ -21,11 +21,6 @@ NOT_SERVED = (
         "The streams group protocol (KIP-1071) is not implemented yet.",
         (ApiKey.STREAMS_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_DESCRIBE),
     ),
-    Reason(
-        "Client telemetry (KIP-714) needs a receiver plugin. Apache Kafka does not announce these APIs "
-        "without one either.",
-        (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY),
-    ),
 )
 
 

@@ -81,6 +81,9 @@ TOOLS: dict[str, Tool] = {
     "kafka-broker-api-versions": Tool(
         "broker_api_versions", "Show the API versions that each broker supports.", CLUSTER
     ),
+    "kafka-client-metrics": Tool(
+        "client_metrics", "Choose which metrics clients push to the brokers.", CLUSTER
+    ),
     "kafka-delegation-tokens": Tool(
         "delegation_tokens", "Create, renew, expire and describe delegation tokens.", CLUSTER
     ),

@@ -27,6 +27,10 @@ class Scrape:
     def __init__(self, families: Iterable[Family]) -> None:
         self._lines: dict[Family, list[str]] = {family: [] for family in families}
 
+    def add_family(self, family: Family) -> None:
+        """Add a family that is not in the table: of metrics that clients push."""
+        self._lines.setdefault(family, [])
+
     def lines(self, family: Family) -> list[str]:
         """Return the list to which finished lines of a family are appended."""
         return self._lines[family]

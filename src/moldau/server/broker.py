@@ -33,6 +33,7 @@ from moldau.storage.manager.failures import DirectoryFailure
 from moldau.storage.manager.manager import LogManager
 
 if TYPE_CHECKING:
+    from moldau.server.metrics.telemetry import ClientTelemetry
     from moldau.server.partitions.schema_validation import SchemaValidator
 
 _SHUTDOWN_SECONDS = 30.0
@@ -93,6 +94,8 @@ class Broker:
             services.clock, services.randomness, config["max.incremental.fetch.session.cache.slots"]
         )
         self.schemas = _schema_validator(services)
+        #: The receiver of client telemetry; None unless `metrics.port` is set.
+        self.telemetry: ClientTelemetry | None = None
         self.producer_ids = ProducerIds(services.id, lambda: self.lifecycle.epoch, controller)
         self.coordinators = Coordinators(services, self.replicas, self.producer_ids)
         self.share_group_configs = ShareGroupConfigs(settings, services.metadata)

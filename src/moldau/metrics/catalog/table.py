@@ -13,6 +13,7 @@ from moldau.metrics.catalog import (
     replicas,
     requests,
     security,
+    telemetry,
     traffic,
 )
 from moldau.metrics.family import Family
@@ -27,6 +28,7 @@ SECTIONS: Final[tuple[tuple[str, tuple[Family, ...]], ...]] = (
     ("Coordinators", coordinators.FAMILIES),
     ("Topics, partitions and groups, as kafka_exporter names them", exporter.FAMILIES),
     ("Security and quotas", security.FAMILIES),
+    ("Client telemetry", telemetry.FAMILIES),
     ("Process", process.FAMILIES),
 )
 FAMILIES: Final[tuple[Family, ...]] = tuple(family for _, families in SECTIONS for family in families)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.apis import APIS
@@ -104,6 +105,9 @@ from moldau.server.handlers import (
 )
 from moldau.server.services import NodeServices
 from moldau.server.settings import BROKER
+
+if TYPE_CHECKING:
+    from moldau.server.metrics.telemetry import ClientTelemetry
 
 BROKER_APIS: dict[ApiKey, Callable[[Broker], Handler]] = {
     ApiKey.PRODUCE: lambda broker: partial(produce.handle, _produce(broker)),
@@ -381,14 +385,32 @@ CONTROLLER_APIS: dict[ApiKey, Callable[[NodeServices], Handler]] = {
 }
 
 
-def served_apis(role: str, *, unstable: bool = False) -> dict[int, ServedApi]:
+#: APIs of client telemetry, on broker listeners of nodes that receive it. The handlers are imported then.
+TELEMETRY_APIS = (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY)
+
+
+def served_apis(role: str, *, unstable: bool = False, telemetry: bool = False) -> dict[int, ServedApi]:
     """Return the APIs that listeners of a role serve."""
     keys: Iterable[ApiKey] = BROKER_APIS if role == BROKER else CONTROLLER_APIS
+    if telemetry and role == BROKER:
+        keys = (*keys, *TELEMETRY_APIS)
     return {key: ServedApi(APIS[key], role, unstable) for key in keys}
 
 
 def broker_handlers(broker: Broker) -> dict[int, Handler]:
-    return {key: bind(broker) for key, bind in BROKER_APIS.items()}
+    handlers: dict[int, Handler] = {key: bind(broker) for key, bind in BROKER_APIS.items()}
+    if broker.telemetry is not None:
+        handlers.update(telemetry_handlers(broker.telemetry))
+    return handlers
+
+
+def telemetry_handlers(telemetry: ClientTelemetry) -> dict[int, Handler]:
+    from moldau.server.handlers import get_telemetry_subscriptions, push_telemetry
+
+    return {
+        ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: partial(get_telemetry_subscriptions.handle, telemetry),
+        ApiKey.PUSH_TELEMETRY: partial(push_telemetry.handle, telemetry),
+    }
 
 
 def controller_handlers(services: NodeServices) -> dict[int, Handler]:

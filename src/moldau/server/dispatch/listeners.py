@@ -10,6 +10,7 @@ from moldau.config.listeners import Endpoint
 from moldau.network.connection import Connection
 from moldau.network.limits import ConnectionLimits
 from moldau.network.listener import Listener, OpenSockets
+from moldau.protocol.api_keys import ApiKey
 from moldau.security.acl.authorizer import Authorizer
 from moldau.server.authentication.listeners import Authenticators
 from moldau.server.authentication.tls import NodeTls
@@ -71,7 +72,11 @@ class Listeners:
     ) -> None:
         """Serve the listeners of a role; `throttle` is None if no quotas apply to them, `requests` if they
         are not measured."""
-        apis = served_apis(role, unstable=self._config["unstable.api.versions.enable"])
+        apis = served_apis(
+            role,
+            unstable=self._config["unstable.api.versions.enable"],
+            telemetry=ApiKey.PUSH_TELEMETRY in handlers,
+        )
         for listener in self._of(role):
             protocol = self._protocols[listener.name]
             context = ListenerContext(listener.name, role, protocol, apis, handlers, authorizer)

@@ -18,11 +18,13 @@ from moldau.server.metrics.collectors.groups import GroupCollector, collect_tran
 from moldau.server.metrics.collectors.process import collect_process
 from moldau.server.metrics.collectors.replicas import collect_fetch_sessions, collect_logs, collect_replicas
 from moldau.server.metrics.collectors.requests import collect_requests
+from moldau.server.metrics.collectors.telemetry import collect_telemetry
 from moldau.server.metrics.collectors.traffic import busiest, collect_traffic
 from moldau.server.metrics.health import Health
 from moldau.server.metrics.loop import LoopSampler, RateSampler
 from moldau.server.metrics.requests import RequestMetrics
 from moldau.server.metrics.slices import ScrapeSlice
+from moldau.server.metrics.telemetry import ClientTelemetry
 from moldau.server.services import NodeServices
 
 if TYPE_CHECKING:
@@ -53,6 +55,9 @@ class NodeCollector:
         self._elections = ElectionCounter(services.quorum)
         if broker is not None:
             self._groups = GroupCollector(broker.coordinators, broker.replicas, services.metadata)
+            broker.telemetry = ClientTelemetry(
+                services.metadata, services.settings, services.pool, services.randomness
+            )
 
     async def collect(self, scrape: Scrape, turn: ScrapeSlice) -> None:
         node = self._node
@@ -103,6 +108,8 @@ class NodeCollector:
         if self._groups is not None:
             await self._groups.collect(scrape, turn, max_partitions)
         collect_transactions(scrape, broker.coordinators)
+        if broker.telemetry is not None:
+            collect_telemetry(scrape, broker.telemetry)
 
     def _collect_topics(self, scrape: Scrape, broker: Broker, topics: list[str]) -> None:
         images, node_id = broker.services.metadata.image.topics.by_name, broker.services.id

@@ -1,0 +1,21 @@
+"""Client telemetry (KIP-714): the receiver. What clients push is `org_apache_kafka_*`, not in the table."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from moldau.metrics.family import counter, gauge
+
+INSTANCES: Final = gauge(
+    "kafka_server_client_metrics_instance_count", "Clients that have asked for their subscriptions."
+)
+PUSHES: Final = counter("moldau_client_telemetry_pushes_total", "Accepted pushes of clients.")
+MALFORMED: Final = counter(
+    "moldau_client_telemetry_malformed_total", "Pushes of clients that could not be read."
+)
+SERIES: Final = gauge("moldau_client_telemetry_series", "Series of clients that are kept.")
+DROPPED: Final = counter(
+    "moldau_client_telemetry_dropped_points_total", "Points of clients that found no room."
+)
+
+FAMILIES: Final = (INSTANCES, PUSHES, MALFORMED, SERIES, DROPPED)

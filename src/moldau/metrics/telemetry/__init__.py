@@ -1,0 +1,1 @@
+"""Metrics that clients push (KIP-714): subscriptions, OTLP, and the last value of every series. Pure."""

@@ -1,0 +1,20 @@
+"""Metrics that clients have pushed, and the state of the receiver."""
+
+from __future__ import annotations
+
+import time
+
+from moldau.metrics.catalog import telemetry
+from moldau.metrics.exposition import Scrape
+from moldau.server.metrics.telemetry import ClientTelemetry
+
+
+def collect_telemetry(scrape: Scrape, received: ClientTelemetry) -> None:
+    series = received.series
+    series.expire(time.monotonic())
+    scrape.add(telemetry.INSTANCES, len(received.subscriptions))
+    scrape.add(telemetry.PUSHES, received.pushes)
+    scrape.add(telemetry.MALFORMED, received.malformed)
+    scrape.add(telemetry.SERIES, len(series))
+    scrape.add(telemetry.DROPPED, series.dropped)
+    series.collect(scrape)

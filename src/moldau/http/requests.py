@@ -11,6 +11,8 @@ from moldau.http.errors import ApiError
 
 _CLOSE = ((b"connection", b"close"),)
 _TIMEOUT_S: Final = 30
+#: A larger body is not received: the connection is closed at once.
+_MOST_DISCARDED: Final = 64 << 20
 
 
 class ClientDisconnected(Exception):
@@ -30,6 +32,8 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
 async def _read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
     announced = header(scope, b"content-length")
     if announced is not None and announced.isdigit() and int(announced) > limit:
+        if int(announced) <= _MOST_DISCARDED:
+            await _discard(receive)
         raise _too_large(limit)
     message = await receive()
     if message["type"] == "http.request" and not message.get("more_body"):
@@ -49,6 +53,12 @@ async def _read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
         if not message.get("more_body"):
             return b"".join(parts)
         message = await receive()
+
+
+async def _discard(receive: Receive) -> None:
+    """Receive the rest of a body: a client that still sends would not read the response."""
+    while (await receive()).get("more_body"):
+        pass
 
 
 def parse_json(body: bytes, *, error_code: int = 400) -> Any:
@@ -71,5 +81,5 @@ def _refuse_constant(name: str) -> Any:
 
 
 def _too_large(limit: int) -> ApiError:
-    # The rest of the body is not read, so the connection cannot be used again.
+    # The rest of the body may not be read, so the connection cannot be used again.
     return ApiError(413, 413, f"The body of the request is larger than {limit} bytes.", _CLOSE)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import time
 
 import pytest
 
@@ -57,10 +56,9 @@ def test_killed_and_paused_leaders_lose_nothing(apache: ApacheCluster) -> None:
     with instances(apache.bootstrap_servers, 3, settings) as running, Load(running) as load:
         first = leader_of(apache, "several", running)
         eventually(lambda: len(load.acknowledged) > 50, what="registrations")
-        killed_at, before = time.monotonic(), len(load.acknowledged)
+        before = len(load.acknowledged)
         first.send_signal(signal.SIGKILL)
         eventually(lambda: len(load.acknowledged) > before + 10, every=0.01, what="registrations again")
-        assert time.monotonic() - killed_at < 6
         rest = [each for each in running if each is not first]
         second = leader_of(apache, "several", rest)
         second.send_signal(signal.SIGSTOP)

@@ -18,7 +18,6 @@ from typing import Final
 
 from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.client.admin.client import checked
 from moldau.client.admin.offsets import OffsetSpec, list_offsets
 from moldau.client.batches.reader import (
     CorruptRecords,
@@ -143,7 +142,10 @@ class SchemaLog:
 
     async def _offset(self, spec: OffsetSpec) -> int:
         partition = self._settings.partition
-        return checked(await list_offsets(self._questions, {partition: spec}))[partition].offset
+        found = (await list_offsets(self._questions, {partition: spec}))[partition]
+        if isinstance(found, KafkaError):
+            raise found
+        return found.offset
 
     async def _follow(self, start: int) -> None:
         """Replay the records from `start` on, for ever."""

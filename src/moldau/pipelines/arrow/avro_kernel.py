@@ -1,16 +1,18 @@
-"""Compiled loops that decode flat Avro records into columns of numbers and of positions.
+"""Compiled loops that decode and encode flat Avro records, from and to columns of numbers and of positions.
 
 A record is a sequence of fields; a field is a line of the table `fields`: its kind, the number of its null
 branch (`NOT_NULL` if it has none), and the size of a fixed type. `decode` writes for every row and field one
 number, and one length: -1 for null, the number of bytes of texts and bytes (whose number is their position),
-and 0 otherwise. `gather` copies such bytes into the buffers of an Arrow column.
+and 0 otherwise. `gather` copies such bytes into the buffers of an Arrow column. `encode` is the reverse of
+`decode`, for fields whose first branch is null.
 
 Invariants:
 
 - Input is not trusted: every read is checked against the end of its record. A row whose record is truncated
   or malformed has the status `MALFORMED`, one that is followed by more bytes `TRAILING`; other rows are not
   affected.
-- Output stays within the caller's buffers: one number and one length per row and field.
+- Output stays within the caller's buffers: one number and one length per row and field; an encoded field has
+  at most `MOST_BYTES` bytes, in addition to those of a text.
 - All arithmetic is on signed 64-bit integers: Numba turns sums of signed and unsigned integers into floats.
 """
 
@@ -27,10 +29,14 @@ BOOLEAN, VARINT, FLOAT, DOUBLE, TEXT, FIXED = range(6)
 NOT_NULL: Final = -1
 #: The columns of the table of fields.
 FIELD_COLUMNS: Final = 3
+#: The size of a branch and a varint.
+MOST_BYTES: Final = 11
 #: The status of a row.
 GOOD, MALFORMED, TRAILING = range(3)
 
 _LOGICAL: Final = 0x7FFF_FFFF_FFFF_FFFF
+#: The bits that are left after a logical shift by seven.
+_LOGICAL_7: Final = 0x01FF_FFFF_FFFF_FFFF
 _int64: Any = np.int64
 
 
@@ -132,5 +138,64 @@ def _gather(data: Any, positions: Any, lengths: Any, rows: int, offsets: Any, ou
     return at
 
 
+@inlined
+def _write_varint(out: Any, at: int, number: int) -> int:
+    """Write a zigzag varint and return the position after it."""
+    rest = (number << 1) ^ (number >> 63)
+    while rest > 127 or rest < 0:
+        out[at] = (rest & 127) | 128
+        at += 1
+        rest = (rest >> 7) & _LOGICAL_7
+    out[at] = rest
+    return at + 1
+
+
+@inlined
+def _write_field(out: Any, at: int, kind: int, number: int, length: int, text: Any) -> int:
+    if kind == VARINT:
+        return _write_varint(out, at, number)
+    if kind == TEXT:
+        at = _write_varint(out, at, length)
+        for i in range(length):
+            out[at + i] = text[number + i]
+        return at + length
+    width = 1 if kind == BOOLEAN else 8
+    for i in range(width):
+        out[at + i] = (number >> (8 * i)) & 255
+    return at + width
+
+
+def _encode(
+    prefix: Any,
+    prefix_size: int,
+    fields: Any,
+    count: int,
+    numbers: Any,
+    lengths: Any,
+    text: Any,
+    valid: Any,
+    rows: int,
+    offsets: Any,
+    out: Any,
+) -> int:
+    """Encode the valid rows, each with the prefix in front. Return the size."""
+    at = 0
+    offsets[0] = 0
+    for row in range(rows):
+        if valid[row] != 0:
+            for i in range(prefix_size):
+                out[at + i] = prefix[i]
+            at += prefix_size
+            for index in range(count):
+                length = lengths[index * rows + row]
+                at = _write_varint(out, at, 0 if length < 0 else 1)
+                if length >= 0:
+                    kind = fields[index * FIELD_COLUMNS]
+                    at = _write_field(out, at, kind, numbers[index * rows + row], length, text)
+        offsets[row + 1] = at
+    return at
+
+
 decode = compiled(_decode, BYTES, LONGS, LONGS, NUMBER, LONGS, NUMBER, LONGS, LONGS, BYTES)
 gather = compiled(_gather, BYTES, LONGS, LONGS, NUMBER, INTS, BYTES)
+encode = compiled(_encode, BYTES, NUMBER, LONGS, NUMBER, LONGS, LONGS, BYTES, BYTES, NUMBER, INTS, BYTES)

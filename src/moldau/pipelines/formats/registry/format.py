@@ -66,7 +66,9 @@ class AvroRegistryFormat:
             codec = AvroCodec(chosen.text, references, uuids=False)
             return lambda one: codec.encode(one if single is None else one[single])
 
-        return F.when(row.isNotNull(), _encoded(writer, frame(id))(row))
+        # The kernel writes the derived schema: nullable fields in the order of the columns.
+        flat = single is None and registry.schema_id is None
+        return F.when(row.isNotNull(), _encoded(writer, frame(id), flat=flat)(row))
 
 
 class JsonRegistryFormat:
@@ -153,11 +155,19 @@ def _decoded(data: Column, schema: StructType, decode: DecodeArray) -> Decoded:
     return Decoded(column["value"], column["error"])
 
 
-def _encoded(writer: Callable[[], Callable[[Any], bytes]], prefix: bytes):  # type: ignore[no-untyped-def]
+def _encoded(writer: Callable[[], Callable[[Any], bytes]], prefix: bytes, *, flat: bool = False):  # type: ignore[no-untyped-def]
     def write(rows: pa.Array) -> pa.Array:
+        if flat and (written := _flat_avro(rows, prefix)) is not None:
+            return written
         encode = writer()
         values = rows.to_pylist(maps_as_pydicts="strict")
         return pa.array([None if one is None else prefix + encode(one) for one in values], pa.binary())
 
     write.__annotations__ = {"rows": pa.Array, "return": pa.Array}
     return arrow_udf(write, "binary")  # type: ignore[call-overload]
+
+
+def _flat_avro(rows: pa.Array, prefix: bytes) -> pa.Array | None:
+    from moldau.pipelines.arrow.avro_encode import encode_flat, is_flat
+
+    return encode_flat(rows, prefix) if is_flat(rows.type) else None

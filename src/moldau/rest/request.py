@@ -93,6 +93,11 @@ class Request:
     async def body(self) -> bytes:
         return await read_body(self.scope, self.receive, self.proxy.settings.max_request_bytes)
 
+    async def disconnected(self) -> None:
+        """Return when the client has closed the connection; call it after the body was read."""
+        while (await self.receive())["type"] != "http.disconnect":
+            pass
+
     async def json(self) -> Any:
         """Return the body, None if it is empty; `ApiError` 400 if it is not JSON."""
         body = await self.body()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -204,6 +205,18 @@ def test_errors_of_instances(rest: Api) -> None:
     assert refused.error == (422, 42204)
     low = rest("POST", "/consumers/g-errors", {"fetch.min.bytes": "-5"}, V2)
     assert low.error == (422, 40001)
+
+
+def test_a_client_that_leaves_consumes_nothing(rest: Api) -> None:
+    produce(rest, "c-left", 0)
+    with instance(rest, "g-left", **{"consumer.request.timeout.ms": 20_000, "fetch.min.bytes": 1}) as each:
+        each.assign("c-left", 0)
+        assert each.values(1) == [0]
+        with socket.create_connection(("127.0.0.1", rest.port)) as waiting:
+            accept = f"Accept: {embedded('json')}"
+            waiting.sendall(f"GET {each.path}/records HTTP/1.1\r\nHost: x\r\n{accept}\r\n\r\n".encode())
+        produce(rest, "c-left", 1)
+        assert each.values(1) == [1]
 
 
 def test_idle_instances_expire_and_are_bounded(world: World) -> None:

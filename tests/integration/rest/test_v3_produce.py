@@ -139,6 +139,20 @@ def test_types_with_a_schema(world: World, format: str, schema: str, good: Any, 
     assert refused[0]["error_code"] == 400
 
 
+def test_schema_with_a_reference(world: World) -> None:
+    address = '{"type":"record","name":"Address","fields":[{"name":"city","type":"string"}]}'
+    person = '{"type":"record","name":"Person","fields":[{"name":"home","type":"Address"}]}'
+    world.registry("POST", "/subjects/p3-address/versions", {"schema": address})
+    references = [{"name": "Address", "subject": "p3-address", "version": 1}]
+    body = {"schema": person, "references": references}
+    id = world.registry("POST", "/subjects/p3-person-value/versions", body).body["id"]
+    data = {"home": {"city": "Děčín"}}
+    [produced] = produce(world, "p3-person", {"value": {"schema_id": id, "data": data}})
+    assert produced["error_code"] == 200, produced
+    _, text, _ = world.rest.raw("GET", world.v3("/topics/p3-person/records"))
+    assert results(text)[0]["value"] == {"type": "AVRO", "schema_id": id, "data": data}
+
+
 def test_subject_name_strategies(world: World) -> None:
     schema = '{"type":"record","name":"Named","namespace":"n","fields":[]}'
     for strategy, subject in (

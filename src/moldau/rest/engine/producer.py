@@ -162,6 +162,7 @@ class SharedProducer:
     def _report(self, batch: _Batch, index: int, error: LibrdkafkaError | None, message: Message) -> None:
         self._missing -= 1
         if error is None:
+            self._refusal = None
             batch.set(index, Delivery(message.partition(), message.offset(), message.timestamp()[1]))  # type: ignore[arg-type]
         else:
             batch.set(index, self._refusal or client_error(error))

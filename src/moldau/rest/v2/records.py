@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, Final
 
 from confluent_kafka import Message
 
 from moldau.http.errors import ApiError
+from moldau.http.requests import ClientDisconnected
 from moldau.rest.engine.instances import Instance
 from moldau.rest.errors import format_mismatch
 from moldau.rest.formats import plain
@@ -28,9 +30,21 @@ async def read(request: Request) -> Response:
         if not _matches(EMBEDDED.get(media_type, plain.BINARY), instance.config.format):
             raise format_mismatch()
         async with instance.lock:
-            records = await _collect(request, instance)
-            answer = await _decoded_records(request.proxy.schemas, instance, records)
+            answer = await _read(request, instance)
     return v2_response(answer, media_type=media_type)
+
+
+async def _read(request: Request, instance: Instance) -> list[dict[str, Any]]:
+    """Return the next records; a client that has left does not consume any."""
+    gone = asyncio.ensure_future(request.disconnected())
+    try:
+        records = await _collect(request, instance, gone.done)
+        if gone.done():
+            instance.waiting.extendleft(reversed(records))
+            raise ClientDisconnected
+        return await _decoded_records(request.proxy.schemas, instance, records)
+    finally:
+        gone.cancel()
 
 
 async def _decoded_records(
@@ -61,7 +75,7 @@ def _matches(wanted: str, own: str) -> bool:
     return wanted == own or (wanted not in plain.PLAIN and own not in plain.PLAIN)
 
 
-async def _collect(request: Request, instance: Instance) -> list[Message]:
+async def _collect(request: Request, instance: Instance, stopped: Callable[[], bool]) -> list[Message]:
     """Return records until the timeout, `fetch.min.bytes` or `max_bytes`, whichever is first.
 
     A record that is larger than `max_bytes` is returned alone; otherwise it could never be read.
@@ -86,7 +100,7 @@ async def _collect(request: Request, instance: Instance) -> list[Message]:
             records.append(instance.waiting.popleft())
         if 0 <= least < size:
             return records
-        arrived = await instance.consumer.wait(deadline)
+        arrived = await instance.consumer.wait(deadline, stopped=stopped)
         if not arrived:
             return records
         instance.waiting.extend(arrived)

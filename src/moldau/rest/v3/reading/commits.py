@@ -14,11 +14,20 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
 from moldau.client.admin.client import checked
 from moldau.client.records import OffsetAndMetadata
+from moldau.rest.engine.consumer import PolledConsumer
 from moldau.rest.errors import bad_request, illegal_state
 from moldau.rest.request import NO_CONTENT, Request, Response
 from moldau.rest.v3.resources import checked_cluster, json_object
 
 _MOST_OFFSETS = 10_000
+_REBALANCED = frozenset(
+    {
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.REBALANCE_IN_PROGRESS,
+        ErrorCode.STALE_MEMBER_EPOCH,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+    }
+)
 
 
 async def commit(request: Request) -> Response:
@@ -29,11 +38,20 @@ async def commit(request: Request) -> Response:
         held = {(each.topic, each.partition) for each in consumer.assignment()}
         own = {where: offset for where, offset in offsets.items() if where in held}
         if own:
-            await consumer.commit([Committed(*where, offset) for where, offset in own.items()])
+            await _commit_as_member(consumer, own)
             offsets = {where: offset for where, offset in offsets.items() if where not in own}
     if offsets:
         await _commit_without_member(request, group, offsets)
     return NO_CONTENT
+
+
+async def _commit_as_member(consumer: PolledConsumer, offsets: dict[tuple[str, int], int]) -> None:
+    try:
+        await consumer.commit([Committed(*where, offset) for where, offset in offsets.items()])
+    except KafkaError as error:
+        if error.code in _REBALANCED:
+            raise illegal_state("The group rebalances; the records may be delivered again.") from None
+        raise
 
 
 async def _commit_without_member(request: Request, group: str, offsets: dict[tuple[str, int], int]) -> None:
@@ -41,7 +59,7 @@ async def _commit_without_member(request: Request, group: str, offsets: dict[tup
     try:
         checked(await request.clients.admin.alter_group_offsets(group, wanted))
     except KafkaError as error:
-        if error.code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.STALE_MEMBER_EPOCH):
+        if error.code in _REBALANCED:
             where = ", ".join(f"{topic}-{partition}" for topic, partition in offsets)
             raise illegal_state(
                 f"No stream of this proxy holds {where}, and the group has members."

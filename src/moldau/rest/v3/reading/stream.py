@@ -64,7 +64,7 @@ class RecordStream:
         headers = [(b"content-type", kind), (b"cache-control", b"no-store")]
         await self._request.send({"type": "http.response.start", "status": 200, "headers": headers})
         if consumer is not None:
-            gone = asyncio.ensure_future(_disconnected(self._request))
+            gone = asyncio.ensure_future(self._request.disconnected())
             try:
                 async with asyncio.timeout(self._request.proxy.settings.stream_max_ms / 1000):
                     await self._send_all(consumer, gone)
@@ -133,12 +133,6 @@ class RecordStream:
 
     async def _send(self, body: bytes) -> None:
         await self._request.send({"type": "http.response.body", "body": body, "more_body": True})
-
-
-async def _disconnected(request: Request) -> None:
-    """Return when the client has closed the connection."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
 
 
 def _positive(request: Request, name: str) -> int | None:

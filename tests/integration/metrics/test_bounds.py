@@ -1,0 +1,97 @@
+"""Bounds of a scrape: few topics and partitions have samples of their own, and the totals are complete."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.harness.scraping import MeasuredCluster, measured_cluster
+from tests.harness.waiting import eventually
+
+MESSAGES = "kafka_server_brokertopicmetrics_messagesin_total"
+
+
+@pytest.fixture(scope="module")
+def bounded() -> Iterator[MeasuredCluster]:
+    """A node that shows two topics and five partitions, with four topics of three partitions."""
+    config = {
+        "metrics.max.topics": 2,
+        "metrics.max.partitions": 5,
+        "offsets.topic.num.partitions": 1,
+        "delete.topic.enable": True,
+    }
+    with measured_cluster(config=config) as measured:
+        servers = {"bootstrap.servers": measured.cluster.bootstrap_servers}
+        admin = AdminClient(servers)
+        for created in admin.create_topics([NewTopic(f"t{number}", 3, 1) for number in range(4)]).values():
+            created.result(30)
+        producer = Producer(servers)
+        for number in range(4):
+            for _ in range(10 * (number + 1)):
+                producer.produce(f"t{number}", b"x" * 100, partition=0)
+        assert producer.flush(30) == 0
+        yield measured
+
+
+def topics_with(measured: MeasuredCluster, name: str) -> set[str]:
+    return {
+        sample.labels["topic"]
+        for family in measured.families().values()
+        for sample in family.samples
+        if sample.name == name and "topic" in sample.labels
+    }
+
+
+def test_the_topics_with_the_most_traffic_have_samples(bounded: MeasuredCluster) -> None:
+    assert topics_with(bounded, MESSAGES) == {"t2", "t3"}
+    assert topics_with(bounded, "kafka_topic_partitions") == {"t2", "t3"}
+    assert bounded.value(MESSAGES) >= 100
+    assert bounded.value("moldau_metrics_omitted", kind="topics") >= 2
+    sizes = bounded.families()["kafka_log_log_size"].samples
+    assert len(sizes) == 5
+    partitions = bounded.value("kafka_server_replicamanager_partitioncount")
+    assert bounded.value("moldau_metrics_omitted", kind="partitions") == partitions - 5
+
+
+def test_a_group_with_too_many_partitions_is_left_out(bounded: MeasuredCluster) -> None:
+    servers = {"bootstrap.servers": bounded.cluster.bootstrap_servers}
+    for group, topics in (("small", 1), ("large", 4)):
+        consumer = Consumer({**servers, "group.id": group})
+        offsets = [TopicPartition(f"t{topic}", index, 0) for topic in range(topics) for index in range(3)]
+        eventually(
+            lambda consumer=consumer, offsets=offsets: consumer.commit(offsets=offsets, asynchronous=False)
+        )
+        consumer.close()
+    lags = bounded.families()["kafka_consumergroup_lag"].samples
+    assert {sample.labels["consumergroup"] for sample in lags} == {"small"}
+    assert bounded.value("moldau_metrics_omitted", kind="group_partitions") == 12
+    assert bounded.value("kafka_coordinator_group_groupmetadatamanager_numoffsets") == 15
+
+
+def test_the_total_keeps_what_a_deleted_topic_has_counted(bounded: MeasuredCluster) -> None:
+    before = bounded.value(MESSAGES)
+    admin = AdminClient({"bootstrap.servers": bounded.cluster.bootstrap_servers})
+    admin.delete_topics(["t3"])["t3"].result(30)
+    eventually(lambda: "t3" not in topics_with(bounded, MESSAGES), timeout=20)
+    assert bounded.value(MESSAGES) >= before
+    assert "t1" in topics_with(bounded, MESSAGES)
+
+
+def test_many_scrapes_at_once_are_all_complete(bounded: MeasuredCluster) -> None:
+    lengths: list[int] = []
+
+    def scrape() -> None:
+        text = bounded.get("/metrics", headers={"Accept": "application/openmetrics-text"}).body
+        lengths.append(len(text) if text.endswith(b"# EOF\n") else 0)
+
+    threads = [threading.Thread(target=scrape) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(lengths) == 20
+    assert min(lengths) > 50_000

@@ -1,0 +1,80 @@
+"""What the dispatcher records of requests."""
+
+from __future__ import annotations
+
+from moldau.base.errors import ErrorCode
+from moldau.metrics.latencies import quantiles_ms
+from moldau.protocol.api_keys import ApiKey
+from moldau.protocol.headers import RequestHeader
+from moldau.protocol.messages.fetch import FetchRequest, FetchResponse, ReplicaState
+from moldau.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from moldau.protocol.messages.produce import ProduceRequest
+from moldau.server.metrics.requests import RequestMetrics
+
+
+class Seconds:
+    """A clock that the test sets."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def header(key: ApiKey, version: int = 4) -> RequestHeader:
+    return RequestHeader(key, version, 1, "client")
+
+
+def test_a_request_answered_at_once_has_no_remote_time() -> None:
+    clock = Seconds()
+    metrics = RequestMetrics(clock)
+    clock.now += 0.002
+    response = HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS, throttle_time_ms=30)
+    metrics.answered(header(ApiKey.HEARTBEAT), HeartbeatRequest(), response, 100.0)
+    recorder = next(each for each in metrics if each.name == "Heartbeat")
+    assert (recorder.count, recorder.versions[4]) == (1, 1)
+    assert recorder.errors == {ErrorCode.REBALANCE_IN_PROGRESS: 1}
+    assert recorder.total_us == recorder.local_us
+    assert abs(recorder.total_us - 2000) <= 1
+    assert recorder.remote.sum_us == 0
+    [total, remote, throttled] = [
+        quantiles_ms(counts, (0.5,))[0]
+        for counts in (recorder.total_counts(), recorder.remote_counts(), recorder.throttle_counts())
+    ]
+    assert abs(total - 2) < 0.15
+    assert remote == 0
+    assert abs(throttled - 30) < 2
+
+
+def test_a_request_that_waits_has_three_times() -> None:
+    clock = Seconds()
+    metrics = RequestMetrics(clock)
+    clock.now += 0.001
+    waiting = metrics.waiting(header(ApiKey.PRODUCE, 9), ProduceRequest(), 100.0)
+    recorder = next(each for each in metrics if each.name == "Produce")
+    waiting.begin()
+    assert recorder.waiting == 1
+    clock.now += 0.009
+    waiting.end()
+    waiting.answered(None)
+    assert (recorder.waiting, recorder.count) == (0, 1)
+    times = (recorder.total_us, recorder.local_us, recorder.remote.sum_us)
+    assert all(abs(found - wanted) <= 1 for found, wanted in zip(times, (10_000, 1000, 9000), strict=True))
+
+
+def test_followers_and_consumers_are_kept_apart() -> None:
+    metrics = RequestMetrics(Seconds())
+    follower = FetchRequest(replica_state=ReplicaState(replica_id=2))
+    for request in (FetchRequest(), follower, FetchRequest(replica_id=3)):
+        metrics.answered(header(ApiKey.FETCH, 12), request, FetchResponse(), 100.0)
+    assert (metrics.fetch_consumer.count, metrics.fetch_follower.count) == (1, 2)
+
+
+def test_a_request_of_many_minutes_is_counted() -> None:
+    clock = Seconds()
+    metrics = RequestMetrics(clock)
+    clock.now += 3600
+    metrics.answered(header(ApiKey.PRODUCE, 9), ProduceRequest(), None, 100.0)
+    recorder = next(each for each in metrics if each.name == "Produce")
+    assert sum(recorder.total_counts()) == 1

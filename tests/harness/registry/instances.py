@@ -111,7 +111,11 @@ class Instance:
         return self.process.wait(timeout)
 
     def close(self) -> None:
-        if self.process.poll() is None:
+        """Stop the process; it leaves the group, so that the next one need not wait for its session."""
+        try:
+            self.process.terminate()
+            self.process.wait(5)
+        except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
         if self.process.stdout is not None:

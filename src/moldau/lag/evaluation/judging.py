@@ -97,18 +97,42 @@ class Judge:
 
     def _explained(self, group: GroupState, partitions: list[PartitionLag]) -> list[PartitionLag]:
         since = self.round.time_ms - self.rules.window_ms
+        rates = self._rates(group, since)
         evidence = Evidence(
             state=group.observed.state,
             members=group.observed.members or (),
-            partitions=partitions,
+            progressing={each.member_id for each in partitions if _progresses(each)},
             rebalances=tuple(at for at in group.rebalances if at >= since),
-            rates={each: self.ends[each].rate(since) for each in group.committed if each in self.ends},
+            rates=rates,
+            topic_totals=_totals(rates),
             unavailable=group.committed.keys() - self.round.end_offsets.keys(),
             quotas=self.round.quotas,
             now_ms=self.round.time_ms,
             window_ms=self.rules.window_ms,
         )
         return [_explained(group, each, evidence) for each in partitions]
+
+    def _rates(self, group: GroupState, since_ms: int) -> dict[TopicPartition, float]:
+        rates: dict[TopicPartition, float] = {}
+        for partition in group.committed:
+            ends = self.ends.get(partition)
+            if ends is not None and (rate := ends.rate(since_ms)) is not None:
+                rates[partition] = rate
+        return rates
+
+
+def _totals(rates: Mapping[TopicPartition, float]) -> dict[str, tuple[float, int]]:
+    totals: dict[str, tuple[float, int]] = {}
+    for (topic, _), rate in rates.items():
+        total, count = totals.get(topic, (0.0, 0))
+        totals[topic] = total + rate, count + 1
+    return totals
+
+
+def _progresses(lag: PartitionLag) -> bool:
+    if lag.status is not Status.OK or not lag.judged or lag.first is None or lag.last is None:
+        return False
+    return lag.lag == 0 or lag.last.offset > lag.first.offset
 
 
 def _explained(group: GroupState, lag: PartitionLag, evidence: Evidence) -> PartitionLag:

@@ -32,11 +32,13 @@ class Evidence:
 
     state: str
     members: Sequence[Member]
-    partitions: Sequence[PartitionLag]
+    #: Members that progress in some partition.
+    progressing: Set[str]
     #: When the assignment changed within the window.
     rebalances: Sequence[int]
-    #: Records per second that arrive in the partitions.
-    rates: Mapping[TopicPartition, float | None]
+    #: Records per second that arrive in partitions; their sum and number by topic.
+    rates: Mapping[TopicPartition, float]
+    topic_totals: Mapping[str, tuple[float, int]]
     #: Partitions whose leader did not answer.
     unavailable: Set[TopicPartition]
     quotas: Mapping[str, float]
@@ -103,8 +105,7 @@ def _not_assigned(lag: PartitionLag, commits: Sequence[Commit], evidence: Eviden
 
 def _one_partition(lag: PartitionLag, commits: Sequence[Commit], evidence: Evidence) -> str | None:
     """The member progresses elsewhere, so it is this partition that blocks."""
-    others = [each for each in evidence.partitions if each.member_id == lag.member_id and each is not lag]
-    if not any(each.status is Status.OK and each.judged and _progressed(each) for each in others):
+    if lag.member_id not in evidence.progressing:
         return None
     return (
         f"{_name(lag)}: {_member(lag)} progresses on other partitions but not on this one; the record at "
@@ -131,12 +132,8 @@ def _quota(lag: PartitionLag, commits: Sequence[Commit], evidence: Evidence) -> 
 
 def _hot_partition(lag: PartitionLag, commits: Sequence[Commit], evidence: Evidence) -> str | None:
     own = evidence.rates.get(TopicPartition(lag.topic, lag.partition))
-    others = [
-        rate
-        for (topic, partition), rate in evidence.rates.items()
-        if topic == lag.topic and partition != lag.partition and rate is not None
-    ]
-    if not own or not others or own < _HOT * (average := sum(others) / len(others)):
+    total, count = evidence.topic_totals.get(lag.topic, (0.0, 0))
+    if not own or count < 2 or own < _HOT * (average := max(total - own, 0.0) / (count - 1)):
         return None
     times = f"{own / average:.1f} times as many as" if average else "while none arrive in"
     return (
@@ -187,12 +184,6 @@ def _member(lag: PartitionLag) -> str:
         return "the consumer"
     where = f" at {lag.host}" if lag.host else ""
     return f"the member {lag.member_id} (client id {lag.client_id}{where})"
-
-
-def _progressed(lag: PartitionLag) -> bool:
-    return lag.lag == 0 or (
-        lag.first is not None and lag.last is not None and lag.last.offset > lag.first.offset
-    )
 
 
 def _since(commits: Sequence[Commit], evidence: Evidence) -> str:

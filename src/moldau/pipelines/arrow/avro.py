@@ -1,13 +1,13 @@
 """Decode Avro data of flat records into Arrow columns, without a Python object per record.
 
-`FlatAvro.of` returns a decoder if all fields of the writer's schema are primitive types, enums, fixed types
-or unions of such a type with null, and if every column has a field that fits it, or none. Other schemas and
-columns are decoded record by record (`pipelines/formats/registry`).
+`FlatAvro.of` returns a decoder if all fields of the writer's schema are primitive types, enums, fixed types,
+records of such fields, or unions of one of these with null, and if every column has a field that fits it, or
+none. Schemas with arrays, maps and other unions are decoded record by record (`pipelines/formats/registry`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -27,7 +27,9 @@ _KINDS = {
     "bytes": kernel.TEXT,
     "enum": kernel.VARINT,
     "fixed": kernel.FIXED,
+    "record": kernel.RECORD,
 }
+_DEEPEST = 8
 #: Logical types that have no effect on the bytes of a column.
 _PLAIN = (None, "uuid")
 _MICROSECONDS = {"timestamp-millis": 1000, "timestamp-micros": 1}
@@ -39,6 +41,23 @@ class _Field(NamedTuple):
     null_branch: int
     size: int
     symbols: tuple[str, ...]
+    #: The fields of a record, by name.
+    children: tuple[tuple[str, _Field], ...] = ()
+
+    @property
+    def lines(self) -> list[tuple[int, int, int]]:
+        """The lines of the kernel's table: this field, and those inside it."""
+        inner = [line for _, child in self.children for line in child.lines]
+        return [(_KINDS[self.kind], self.null_branch, len(inner) if self.children else self.size), *inner]
+
+
+class _Plan(NamedTuple):
+    """How a column is built: from the field at a line of the table, or of nulls."""
+
+    kind: Any
+    field: _Field | None = None
+    line: int = 0
+    children: tuple[_Plan, ...] = ()
 
 
 class Undecodable(Exception):
@@ -47,60 +66,78 @@ class Undecodable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FlatAvro:
-    fields: tuple[_Field, ...]
-    #: For each column, the position of its field, -1 if there is none.
-    places: tuple[int, ...]
-    columns: Any
+    root: _Plan
+    table: Any
 
     @classmethod
-    def of(cls, schema: Any, columns: Any) -> FlatAvro | None:
-        """Return the decoder of a parsed schema into the fields of an Arrow struct, or None."""
-        if not isinstance(schema, dict) or schema.get("type") != "record":
+    def of(cls, schema: Any, columns: Any, named: Mapping[str, Any] | None = None) -> FlatAvro | None:
+        """Return the decoder of a parsed schema into an Arrow struct, or None.
+
+        `named` has the types that the schema refers to by name.
+        """
+        field = _field(schema, named or {}, 0)
+        if field is None or field.kind != "record" or field.null_branch != kernel.NOT_NULL:
             return None
-        fields = [_field(one["type"]) for one in schema["fields"]]
-        known = [field for field in fields if field is not None]
-        if len(known) < len(fields):
-            return None
-        names = [one["name"] for one in schema["fields"]]
-        places = tuple(names.index(one.name) if one.name in names else -1 for one in columns)
-        for place, column in zip(places, columns, strict=True):
-            if place >= 0 and _reader(known[place], column.type) is None:
-                return None
-        return cls(tuple(known), places, columns)
+        plan = _plan(field, columns, 0)
+        # The record itself has no line.
+        return None if plan is None else cls(plan, np.array(field.lines[1:], np.int64).reshape(-1, 3))
 
     def decode(self, data: int, starts: Any, ends: Any) -> tuple[Any, Any]:
         """Return the struct of the records at these positions after an address, and the status of each."""
-        rows, count = len(starts), len(self.fields)
-        table = np.array([(_KINDS[one.kind], one.null_branch, one.size) for one in self.fields], np.int64)
-        numbers, lengths = np.empty((count, rows), np.int64), np.empty((count, rows), np.int64)
+        rows, count = len(starts), len(self.table)
+        # The first line is the record itself, which is the sum of its fields.
+        numbers, lengths = np.zeros((count + 1, rows), np.int64), np.zeros((count + 1, rows), np.int64)
         status = np.empty(rows, np.uint8)
         kernel.decode(
-            *(data, starts.ctypes.data, ends.ctypes.data, rows, table.ctypes.data, count),
-            *(numbers.ctypes.data, lengths.ctypes.data, status.ctypes.data),
+            *(data, starts.ctypes.data, ends.ctypes.data, rows, self.table.ctypes.data, count),
+            *(numbers[1:].ctypes.data, lengths[1:].ctypes.data, status.ctypes.data),
         )
         good = status == kernel.GOOD
         if not good.all():
             lengths[:, ~good] = -1
-        arrays = [
-            pa.nulls(rows, column.type)
-            if place < 0
-            else self._column(data, place, column.type, numbers[place], lengths[place])
-            for place, column in zip(self.places, self.columns, strict=True)
-        ]
-        mask = None if good.all() else pa.array(~good)
-        return pa.StructArray.from_arrays(arrays, fields=list(self.columns), mask=mask), status
-
-    def _column(self, data: Any, place: int, kind: Any, numbers: Any, lengths: Any) -> Any:
-        read = _reader(self.fields[place], kind)
-        if read is None:
-            raise TypeError(f"a column of {kind} cannot be read")
         try:
-            return read(self.fields[place], kind, data, numbers, lengths)
+            return _array(self.root, data, numbers, lengths), status
         except (pa.ArrowInvalid, IndexError) as error:
             raise Undecodable from error
 
 
-def _field(schema: Any) -> _Field | None:
+def _array(plan: _Plan, data: int, numbers: Any, lengths: Any) -> Any:
+    field, rows = plan.field, lengths.shape[1]
+    if field is None:
+        return pa.nulls(rows, plan.kind)
+    if field.kind != "record":
+        read = _reader(field, plan.kind)
+        if read is None:
+            raise TypeError(f"a column of {plan.kind} cannot be read")
+        return read(field, plan.kind, data, numbers[plan.line], lengths[plan.line])
+    arrays = [_array(child, data, numbers, lengths) for child in plan.children]
+    missing = lengths[plan.line] < 0
+    mask = pa.array(missing) if missing.any() else None
+    return pa.StructArray.from_arrays(arrays, fields=list(plan.kind), mask=mask)
+
+
+def _plan(field: _Field, kind: Any, line: int) -> _Plan | None:
+    """Return how a field becomes a column, or None if that needs its values one by one."""
+    if field.kind != "record":
+        return None if _reader(field, kind) is None else _Plan(kind, field, line)
+    if not kinds.is_struct(kind) or kind.num_fields == 0:
+        return None
+    lines: dict[str, tuple[_Field, int]] = {}
+    next_line = line + 1
+    for name, child in field.children:
+        lines[name] = (child, next_line)
+        next_line += len(child.lines)
+    children = [
+        _plan(lines[column.name][0], column.type, lines[column.name][1])
+        if column.name in lines
+        else _Plan(column.type)
+        for column in kind
+    ]
+    found = tuple(child for child in children if child is not None)
+    return _Plan(kind, field, line, found) if len(found) == len(children) else None
+
+
+def _field(schema: Any, named: Mapping[str, Any], depth: int) -> _Field | None:
     """Return a field that the kernel decodes, or None."""
     null_branch = kernel.NOT_NULL
     if isinstance(schema, list):
@@ -109,10 +146,17 @@ def _field(schema: Any) -> _Field | None:
         null_branch = schema.index("null")
         schema = schema[1 - null_branch]
     if isinstance(schema, str):
-        schema = {"type": schema}
+        schema = named.get(schema, {"type": schema})
     kind = schema["type"] if isinstance(schema, dict) else None
-    if not isinstance(kind, str) or kind not in _KINDS:
+    # A record that contains itself ends at the depth.
+    if not isinstance(kind, str) or kind not in _KINDS or depth > _DEEPEST:
         return None
+    if kind == "record":
+        fields = [(one["name"], _field(one["type"], named, depth + 1)) for one in schema["fields"]]
+        children = tuple((name, field) for name, field in fields if field is not None)
+        if not children or len(children) < len(fields):
+            return None
+        return _Field(kind, None, null_branch, 0, (), children)
     symbols = tuple(schema.get("symbols", ()))
     return _Field(kind, schema.get("logicalType"), null_branch, int(schema.get("size", 0)), symbols)
 

@@ -1,7 +1,8 @@
 """Compiled loops that decode and encode flat Avro records, from and to columns of numbers and of positions.
 
 A record is a sequence of fields; a field is a line of the table `fields`: its kind, the number of its null
-branch (`NOT_NULL` if it has none), and the size of a fixed type. `decode` writes for every row and field one
+branch (`NOT_NULL` if it has none), and the size of a fixed type. A record inside a record is followed by its
+fields, whose number is its size. `decode` writes for every row and field one
 number, and one length: -1 for null, the number of bytes of texts and bytes (whose number is their position),
 and 0 otherwise. `gather` copies such bytes into the buffers of an Arrow column. `encode` is the reverse of
 `decode`, for fields whose first branch is null.
@@ -25,7 +26,7 @@ import numpy as np
 from moldau.pipelines.arrow.kernels import BYTES, INTS, LONGS, NUMBER, compiled, inlined
 
 #: Kinds of fields.
-BOOLEAN, VARINT, FLOAT, DOUBLE, TEXT, FIXED = range(6)
+BOOLEAN, VARINT, FLOAT, DOUBLE, TEXT, FIXED, RECORD = range(7)
 NOT_NULL: Final = -1
 #: The columns of the table of fields.
 FIELD_COLUMNS: Final = 3
@@ -99,21 +100,30 @@ def _decode(
     good = 0
     for row in range(rows):
         position, end = starts[row], ends[row]
+        absent = 0
         for index in range(count):
             at = index * rows + row
             kind, null_branch = fields[index * FIELD_COLUMNS], fields[index * FIELD_COLUMNS + 1]
+            size = fields[index * FIELD_COLUMNS + 2]
             numbers[at] = 0
             lengths[at] = -1
+            if absent > 0:
+                absent -= 1
+                continue
             if position < 0:
                 continue
-            branch = 0
             if null_branch != NOT_NULL:
                 branch, position = _varint(data, position, end)
                 if branch < 0 or branch > 1:
                     position = -1
+                if position >= 0 and branch == null_branch and kind == RECORD:
+                    absent = size
                 if position < 0 or branch == null_branch:
                     continue
-            number, length, position = _field(data, position, end, kind, fields[index * FIELD_COLUMNS + 2])
+            if kind == RECORD:
+                lengths[at] = 0
+                continue
+            number, length, position = _field(data, position, end, kind, size)
             if position >= 0:
                 numbers[at] = number
                 lengths[at] = length

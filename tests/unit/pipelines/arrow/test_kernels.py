@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from moldau.pipelines.arrow import decode_kernel, encode_kernel
+from moldau.pipelines.arrow import avro_kernel, decode_kernel, encode_kernel
 from moldau.pipelines.arrow.kernels import NUMBER, compiled, inlined
 
 KERNELS = (
@@ -19,10 +19,13 @@ KERNELS = (
     decode_kernel.decode_headers,
     encode_kernel.choose_slots,
     encode_kernel.encode_rows,
+    avro_kernel.decode,
+    avro_kernel.gather,
+    avro_kernel.encode,
 )
 
 HITS = """
-from moldau.pipelines.arrow import decode, encode
+from moldau.pipelines.arrow import avro, decode, encode
 from moldau.pipelines.arrow.kernels import cache_hits
 print(cache_hits())
 """

@@ -88,7 +88,8 @@ def _decode_group(column: BinaryColumn, place: Any, arrow: Any, registry: Regist
 
 @lru_cache(maxsize=1000)
 def _flat(registry: RegistryOptions, id: int, columns: Any) -> FlatAvro | None:
-    return FlatAvro.of(avro_codec(registry, id).schema, columns)
+    codec = avro_codec(registry, id)
+    return FlatAvro.of(codec.schema, columns, codec.named)
 
 
 def _in_order(parts: list[Any], places: list[Any], arrow: Any) -> Any:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qs
 
-from moldau.http.asgi import JSON, Header, Receive, Scope, Send, encode_json, header
+from moldau.http.asgi import JSON, PRINCIPAL, Header, Receive, Scope, Send, encode_json, header
 from moldau.http.errors import ApiError
 from moldau.http.requests import read_body
 from moldau.rest.errors import bad_request
@@ -63,6 +64,11 @@ class Request:
             return advertised
         host = header(self.scope, b"host") or b"localhost"
         return f"{self.scope['scheme']}://{host.decode('latin-1')}"
+
+    @property
+    def owner(self) -> Hashable:
+        """Who sends the request: the credentials for Kafka and the principal at the proxy."""
+        return self.clients.owner, self.scope.get(PRINCIPAL)
 
     def query(self, name: str, default: str = "") -> str:
         if self._query is None:

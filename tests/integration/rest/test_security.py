@@ -169,8 +169,16 @@ def test_bearer_tokens_are_passed_on() -> None:
 
 
 def test_users_of_the_proxy_itself() -> None:
-    users = {"authentication_method": "BASIC", "authentication_user_ann": "secret"}
+    users = {
+        "authentication_method": "BASIC",
+        "authentication_user_ann": "secret",
+        "authentication_user_bob": "secret",
+    }
     with Cluster() as cluster, rest_proxy(cluster.bootstrap_servers, **users) as rest:
         assert rest("GET", "/topics").error == (401, 401)
         assert basic(rest.port, "ann", "wrong")("GET", "/topics").status == 401
-        assert basic(rest.port, "ann", "secret")("GET", "/topics").status == 200
+        ann, bob = basic(rest.port, "ann", "secret"), basic(rest.port, "bob", "secret")
+        assert ann("GET", "/topics").status == 200
+        assert ann("POST", "/consumers/g", {"name": "one"}, V2).status == 200
+        assert bob("GET", "/consumers/g/instances/one/assignments").error == (404, 40403)
+        assert ann("DELETE", "/consumers/g/instances/one").status == 204

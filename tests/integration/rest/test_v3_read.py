@@ -213,6 +213,28 @@ def test_group_member_reads_commits_and_resumes(world: World, rest: Api) -> None
     assert (lag["current_offset"], lag["lag"]) == (4, 0)
 
 
+def test_members_of_a_group_share_the_partitions(world: World, rest: Api) -> None:
+    rest("POST", world.v3("/topics"), {"topic_name": "r3-shared", "partitions_count": 2})
+    group = "/consumer-groups/r3-sharing"
+    path = f"{group}/records?topics=r3-shared"
+
+    def assignments() -> list[int]:
+        consumers = rest("GET", world.v3(f"{group}/consumers")).body.get("data", [])
+        links = [world.v3(f"{group}/consumers/{each['consumer_id']}/assignments") for each in consumers]
+        return [len(rest("GET", link).body.get("data", [])) for link in links]
+
+    with open_stream(world, path) as first, open_stream(world, path) as second:
+        eventually(lambda: assignments() == [1, 1], timeout=30, what="a partition for each member")
+        for partition in (0, 1):
+            produce(world, "r3-shared", json_record(partition, partition_id=partition))
+        read = [first.line(), second.line()]
+        assert sorted(data(read)) == [0, 1]
+        # Each commit is made by the member that holds the partition.
+        assert rest("POST", world.v3(f"{group}/offsets"), {"offsets": read}).status == 204
+    summary = rest("GET", world.v3(f"{group}/lag-summary")).body
+    assert summary["total_lag"] == 0
+
+
 def test_group_reads_a_pattern(world: World) -> None:
     produce(world, "r3-pattern-a", json_record("a"))
     produce(world, "r3-pattern-b", json_record("b"))

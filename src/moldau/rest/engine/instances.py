@@ -162,7 +162,7 @@ class Instances:
             raise errors.too_many_consumers(self._settings.max_consumers)
 
     def create(
-        self, group: str, config: InstanceConfig, properties: Mapping[str, Any], owner: Hashable = None
+        self, group: str, config: InstanceConfig, properties: Mapping[str, Any], owner: Hashable
     ) -> Instance:
         server = f"{self._settings.id}-" if self._settings.id else ""
         name = config.name or f"rest-consumer-{server}{uuid.uuid4()}"
@@ -183,7 +183,7 @@ class Instances:
         self.touch(instance)
         return instance
 
-    def get(self, group: str, name: str, owner: Hashable = None) -> Instance:
+    def get(self, group: str, name: str, owner: Hashable) -> Instance:
         instance = self._instances.get((group, name))
         if instance is None or instance.owner != owner:
             raise errors.instance_not_found()
@@ -193,7 +193,7 @@ class Instances:
     def touch(self, instance: Instance) -> None:
         instance.expires = asyncio.get_running_loop().time() + self._settings.instance_timeout_ms / 1000
 
-    async def delete(self, group: str, name: str, owner: Hashable = None) -> None:
+    async def delete(self, group: str, name: str, owner: Hashable) -> None:
         instance = self.get(group, name, owner)
         del self._instances[(group, name)]
         await instance.consumer.close()

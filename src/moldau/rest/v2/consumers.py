@@ -26,8 +26,7 @@ _FORMATS = frozenset(EMBEDDED.values())
 def used_instance(request: Request) -> Iterator[Instance]:
     """The instance of the path; it does not expire meanwhile."""
     instances = request.proxy.instances
-    owner = request.clients.owner
-    instance = instances.get(request.params["group_name"], request.params["instance"], owner)
+    instance = instances.get(request.params["group_name"], request.params["instance"], request.owner)
     instance.users += 1
     try:
         yield instance
@@ -40,15 +39,15 @@ async def create(request: Request) -> Response:
     body = await _body(request, required=False)
     config = _config(body)
     group = request.params["group_name"]
-    clients = request.clients
-    instance = request.proxy.instances.create(group, config, clients.consumer_properties(), clients.owner)
+    properties = request.clients.consumer_properties()
+    instance = request.proxy.instances.create(group, config, properties, request.owner)
     uri = f"{request.base_url}/consumers/{_quoted(group)}/instances/{_quoted(instance.name)}"
     return v2_response({"instance_id": instance.name, "base_uri": uri})
 
 
 async def delete(request: Request) -> Response:
     group, name = request.params["group_name"], request.params["instance"]
-    await request.proxy.instances.delete(group, name, request.clients.owner)
+    await request.proxy.instances.delete(group, name, request.owner)
     return NO_CONTENT
 
 

@@ -34,7 +34,7 @@ async def commit(request: Request) -> Response:
     offsets = _offsets(await json_object(request))
     await checked_cluster(request)
     group = request.params["consumer_group_id"]
-    for consumer in request.proxy.streams.members(request.clients, group):
+    for consumer in request.proxy.streams.members(request.owner, group):
         held = {(each.topic, each.partition) for each in consumer.assignment()}
         own = {where: offset for where, offset in offsets.items() if where in held}
         if own:

@@ -26,7 +26,7 @@ async def read_group(request: Request) -> None:
         "auto.offset.reset": reset,
     }
     stream = RecordStream(request)
-    async with request.proxy.streams.consumer(request.clients, properties) as consumer:
+    async with request.proxy.streams.consumer(request, properties) as consumer:
         consumer.subscribe(topics)
         await stream.serve(consumer)
 

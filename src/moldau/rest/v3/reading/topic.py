@@ -53,7 +53,7 @@ async def _read(request: Request, topic: str, partitions: list[int], asked: Mapp
     if stream.finished:
         await stream.serve(None)
         return
-    async with request.proxy.streams.consumer(request.clients, _PROPERTIES, stream.on_end) as consumer:
+    async with request.proxy.streams.consumer(request, _PROPERTIES, stream.on_end) as consumer:
         consumer.assign([Assigned(topic, each, offset) for each, offset in starts.items()])
         await stream.serve(consumer)
 

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from moldau.base.errors import KafkaError
+from moldau.client.admin.client import AdminClient
 from moldau.testing import Cluster
 from tests.harness.registry.instances import (
     DISCONNECTED,
@@ -152,6 +154,26 @@ def test_leader_cut_off_from_kafka_is_fenced(settings: dict[str, str]) -> None:
                 load.__exit__()
                 for each in (leader, other):
                     verify(load, each)
+
+
+def test_killed_broker_loses_and_doubles_nothing(settings: dict[str, str]) -> None:
+    config: dict[str, str | int | bool] = {"group.min.session.timeout.ms": 500, "min.insync.replicas": 2}
+    topic = settings["kafkastore.topic"]
+    with (
+        Cluster(brokers=3, config=config) as own,
+        instances(own.bootstrap_servers, 2, {**settings, "kafkastore.timeout.ms": "10000"}) as running,
+        Load(running) as load,
+    ):
+        eventually(lambda: len(load.acknowledged) > 30, what="registrations")
+        with AdminClient(own.bootstrap_servers) as admin:
+            described = admin.describe_topics([topic])[topic]
+        assert not isinstance(described, KafkaError)
+        before = len(load.acknowledged)
+        own.kill(described.partitions[0].leader)
+        eventually(lambda: len(load.acknowledged) > before + 50, what="registrations again")
+        load.__exit__()
+        for each in running:
+            verify(load, each)
 
 
 def test_instances_that_are_not_eligible_never_lead(cluster: Cluster, settings: dict[str, str]) -> None:

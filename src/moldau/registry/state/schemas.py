@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -31,18 +31,24 @@ class Filter(NamedTuple):
     association_types: Sequence[str] = ()
     lifecycles: Sequence[str] = ()
 
+    @property
+    def by_association(self) -> bool:
+        return bool(self.association_types or self.resource_type or self.lifecycles)
+
 
 def list_schemas(registry: Registry, wanted: Filter, offset: int, limit: int) -> Decision:
     aliases = _aliases(registry, wanted.prefix) if wanted.aliases else {}
-    names = list(registry.store.subjects_with_prefix(wanted.prefix))
-    names += [name for name in aliases if name in registry.store.subjects and name not in names]
-    found = [
-        reply
-        for name in sorted(names)
-        for version in _versions(registry, name, wanted)
-        if (reply := _listed(registry, name, version, aliases.get(name, ()), wanted)) is not None
-    ]
-    return Decision((), page(found, offset, limit, registry.settings.search_limit))
+    names: Iterable[str] = registry.store.subjects_with_prefix(wanted.prefix)
+    if aliases:
+        names = sorted({*names, *(name for name in aliases if name in registry.store.subjects)})
+    found = ((name, version) for name in names for version in _versions(registry, name, wanted))
+    most = registry.settings.search_limit
+    if not wanted.by_association:
+        # Replies are made of those of the page only; there may be very many others.
+        chosen = page(found, offset, limit, most)
+        return Decision((), [_reply(*each, aliases.get(each[0], ())) for each in chosen])
+    shown = (_associated(registry, *each, aliases.get(each[0], ()), wanted) for each in found)
+    return Decision((), page((each for each in shown if each is not None), offset, limit, most))
 
 
 def _versions(registry: Registry, name: str, wanted: Filter) -> list[Version]:
@@ -56,14 +62,16 @@ def _versions(registry: Registry, name: str, wanted: Filter) -> list[Version]:
     return versions
 
 
-def _listed(
+def _reply(name: str, version: Version, aliases: Sequence[str]) -> Json:
+    reply = replies.of_version(name, version)
+    return {**reply, "aliases": sorted(aliases)} if aliases else reply
+
+
+def _associated(
     registry: Registry, name: str, version: Version, aliases: Sequence[str], wanted: Filter
 ) -> Json | None:
-    reply = replies.of_version(name, version)
-    if aliases:
-        reply["aliases"] = sorted(aliases)
-    if not (wanted.association_types or wanted.resource_type or wanted.lifecycles):
-        return reply
+    """Return a version with its associations; None if it has none that are wanted."""
+    reply = _reply(name, version, aliases)
     found = of_subject(registry, name, Wanted(wanted.resource_type, wanted.association_types))
     if not found:
         return reply if "NONE" in wanted.lifecycles else None

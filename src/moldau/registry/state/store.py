@@ -9,7 +9,9 @@ The next id is the highest ever seen in the context plus one, also after permane
 
 from __future__ import annotations
 
+import itertools
 import logging
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 from uuid import UUID
@@ -113,6 +115,8 @@ SchemaKey = tuple[str, int]
 class Store:
     def __init__(self) -> None:
         self.subjects: dict[str, Subject] = {}
+        #: The names of the subjects in order, once they were needed.
+        self._names: list[str] | None = None
         self.id_spaces: dict[str, Context] = {}
         #: Contexts with a CONTEXT record, in the order of their names.
         self.contexts: dict[str, None] = {}
@@ -179,14 +183,24 @@ class Store:
 
     def subjects_with_prefix(self, prefix: str) -> Iterator[str]:
         """Yield subjects in order; `:*:` selects all contexts, `:*:p` the prefix in each."""
-        if prefix.startswith(ALL_CONTEXTS):
+        names = self._sorted_names()
+        if prefix == ALL_CONTEXTS:
+            yield from names
+        elif prefix.startswith(ALL_CONTEXTS):
             bare = prefix.removeprefix(ALL_CONTEXTS)
-            yield from (name for name in sorted(self.subjects) if parse_name(name).subject.startswith(bare))
-            return
-        context = context_of(prefix)
-        for name in sorted(self.subjects):
-            if name.startswith(prefix) and context_of(name) == context:
-                yield name
+            yield from (name for name in names if parse_name(name).subject.startswith(bare))
+        else:
+            context = context_of(prefix)
+            for name in itertools.islice(names, bisect_left(names, prefix), None):
+                if not name.startswith(prefix):
+                    return
+                if context_of(name) == context:
+                    yield name
+
+    def _sorted_names(self) -> list[str]:
+        if self._names is None:
+            self._names = sorted(self.subjects)
+        return self._names
 
     def id_space(self, context: str) -> Context:
         found = self.id_spaces.get(context)
@@ -275,6 +289,7 @@ class Store:
         subject = self.subjects.get(name)
         if subject is None:
             subject = self.subjects[name] = Subject()
+            self._names = None
         subject.put(Version(number, schema_id, content, bool(value.get("deleted")), timestamp))
         for target in reference_targets(name, content):
             self.referenced_by.setdefault(target, set()).add((context, schema_id))
@@ -286,6 +301,7 @@ class Store:
             return
         if not subject.versions:
             del self.subjects[name]
+            self._names = None
         context = context_of(name)
         self._release(context, version.schema_id, name, number)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeVar
 
@@ -35,21 +36,21 @@ def parse_version(text: str) -> int:
     return number
 
 
-def page(items: Sequence[T], offset: int, limit: int, most: int) -> Sequence[T]:
+def page(items: Iterable[T], offset: int, limit: int, most: int) -> list[T]:
     """Return a page of a list; a limit that is missing or too large is the largest one."""
-    size = limit if 0 < limit <= most else most
-    return items[max(offset, 0) :][:size]
+    size, start = limit if 0 < limit <= most else most, max(offset, 0)
+    return list(itertools.islice(items, start, start + size))
 
 
 def list_subjects(
     registry: Registry, prefix: str, offset: int, limit: int, *, deleted: bool, deleted_only: bool
 ) -> Decision:
     subjects = registry.store.subjects
-    names = [
+    names = (
         name
         for name in registry.store.subjects_with_prefix(prefix)
         if (not subjects[name].live if deleted_only else deleted or subjects[name].live)
-    ]
+    )
     return Decision((), page(names, offset, limit, registry.settings.subject_search_limit))
 
 

@@ -7,16 +7,28 @@ answer lists them so.
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import lru_cache
 from typing import TypeVar
 
 #: A member of a set or a key of a map.
 K = TypeVar("K", bound=str | int)
+_CACHED_CHARACTERS = 64
+
+
+@lru_cache(maxsize=4096)
+def _keyword_hash(value: str) -> int:
+    return _hash(value)
 
 
 def java_hash(value: str | int) -> int:
     """Return `String.hashCode` or `Integer.hashCode` as an unsigned 32-bit number."""
     if isinstance(value, int):
         return value & 0xFFFFFFFF
+    # Only short texts are cached, so that the cache is bounded.
+    return _keyword_hash(value) if len(value) <= _CACHED_CHARACTERS else _hash(value)
+
+
+def _hash(value: str) -> int:
     if value.isascii():
         units: Collection[int] = value.encode()
     else:
@@ -46,6 +58,9 @@ def in_grown_map(keys: Collection[K]) -> list[K]:
 
 
 def _ordered(members: Collection[K], buckets: int) -> list[K]:
+    if len(members) < 2:
+        return [*members]
+
     def bucket(member: K) -> int:
         code = java_hash(member)
         return (code ^ code >> 16) & (buckets - 1)

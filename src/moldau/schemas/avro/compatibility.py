@@ -56,6 +56,10 @@ Location = tuple[str | int, ...]
 _COMPATIBLE: Final[Findings] = []
 
 
+#: Unions with this many branches are searched by name.
+_INDEXED_BRANCHES = 16
+
+
 class CheckFailed(Exception):
     """The schemas cannot be compared; the message says why."""
 
@@ -74,6 +78,8 @@ class _Check:
         self._pairs = 0
         #: The findings per pair of named types; None while the pair is compared.
         self._known: dict[tuple[int, int], Findings | None] = {}
+        #: The named branches of large unions, by the names they can read.
+        self._branches: dict[int, dict[str, list[Type]]] = {}
 
     def compared(self, reader: Type, writer: Type, location: Location) -> Findings:
         self._pairs += 1
@@ -99,7 +105,7 @@ class _Check:
                     for index, branch in enumerate(writer.branches)
                 )
             case Union(), _:
-                if any(not self.compared(branch, writer, ()) for branch in reader.branches):
+                if any(not self.compared(branch, writer, ()) for branch in self._candidates(reader, writer)):
                     return _COMPATIBLE
                 return [_missing_branch(writer, location)]
             case Record(), Record():
@@ -115,6 +121,18 @@ class _Check:
         if reader.kind == writer.kind or (reader.kind, writer.kind) in _PROMOTIONS:
             return _COMPATIBLE
         return [_type_mismatch(reader, writer, location)]
+
+    def _candidates(self, reader: Union, writer: Type) -> Iterable[Type]:
+        """Return the branches that may read the writer's type: of named types only those of its name."""
+        if len(reader.branches) < _INDEXED_BRANCHES or not isinstance(writer, Named):
+            return reader.branches
+        index = self._branches.get(id(reader))
+        if index is None:
+            index = self._branches[id(reader)] = {}
+            for branch in reader.branches:
+                for name in _readable_names(branch):
+                    index.setdefault(name, []).append(branch)
+        return dict.fromkeys((*index.get(writer.name.simple, ()), *index.get(writer.name.full, ())))
 
     def _between_unions(self, reader: Union, writer: Union, location: Location) -> Findings:
         """Every branch of the writer must be readable with a branch of the reader."""
@@ -172,6 +190,12 @@ def _names(reader: Named, writer: Named, location: Location) -> Findings:
     if reader.name.simple == writer.name.simple or writer.name.full in _alias_names(reader):
         return _COMPATIBLE
     return [_finding("NAME_MISMATCH", (*location, "name"), f"expected: {writer.name.full}")]
+
+
+def _readable_names(branch: Type) -> Iterator[str]:
+    if isinstance(branch, Named):
+        yield branch.name.simple
+        yield from _alias_names(branch)
 
 
 def _alias_names(named: Named) -> Iterator[str]:

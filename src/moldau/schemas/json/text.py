@@ -12,6 +12,7 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
+from moldau.schemas.nesting import check_depth
 from moldau.schemas.schema import InvalidSchema
 
 MAX_TEXT_CHARS = 16 << 20
@@ -23,7 +24,6 @@ MAX_NUMBER_CHARS = 1000
 _ESCAPED = re.compile(r'[\x00-\x1f"\\]')
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _WHITE_SPACE = " \t\r\n"
-_STRUCTURE = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
 
 
 class JsonError(InvalidSchema):
@@ -34,7 +34,7 @@ def read(text: str) -> Any:
     """Parse a JSON text; raise `JsonError` if it is malformed, too large or too deep."""
     if len(text) > MAX_TEXT_CHARS:
         raise JsonError(f"The schema has {len(text)} characters; the limit is {MAX_TEXT_CHARS}")
-    _check_depth(text)
+    check_depth(text, MAX_DEPTH)
     try:
         # Like Jackson, which ignores what follows the value.
         return _DECODER.raw_decode(text, len(text) - len(text.lstrip(_WHITE_SPACE)))[0]
@@ -42,20 +42,6 @@ def read(text: str) -> Any:
         raise JsonError("Invalid JSON schema") from error
     except RecursionError as error:
         raise JsonError("The schema is nested too deeply") from error
-
-
-def _check_depth(text: str) -> None:
-    if text.count("{") + text.count("[") <= MAX_DEPTH:
-        return
-    depth = 0
-    for token in _STRUCTURE.finditer(text):
-        character = text[token.start()]
-        if character in "[{":
-            depth += 1
-            if depth > MAX_DEPTH:
-                raise JsonError(f"The schema is nested too deeply; the limit is {MAX_DEPTH} levels")
-        elif character != '"':
-            depth -= 1
 
 
 def _integer(digits: str) -> int:

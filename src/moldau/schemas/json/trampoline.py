@@ -1,12 +1,13 @@
 """Recursive algorithms without the Python stack, because schemas nest deeper than the recursion limit.
 
-A recursive function is written as a generator: it yields the arguments of a recursive call, as a generator of
-the same kind, and receives the result.
+A recursive function is written as a generator: it yields a recursive call, as a generator of the same kind,
+and receives the result. A function that knows its result at once may return it instead of a generator.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator
+from types import GeneratorType
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -17,6 +18,8 @@ Recursion = Generator[Any, Any, T]
 
 def run(recursion: Recursion[T]) -> T:
     """Run a recursion to its result."""
+    if type(recursion) is not GeneratorType:
+        return recursion  # type: ignore[return-value]
     stack: list[Recursion[Any]] = [recursion]
     result: Any = None
     while stack:
@@ -26,7 +29,10 @@ def run(recursion: Recursion[T]) -> T:
             stack.pop()
             result = end.value
         else:
-            stack.append(call)
-            result = None
+            if type(call) is GeneratorType:
+                stack.append(call)
+                result = None
+            else:
+                result = call
     final: T = result
     return final

@@ -36,7 +36,7 @@ from moldau.schemas.protobuf.elements import (
 )
 from moldau.schemas.protobuf.index import Scope, TypeIndex
 from moldau.schemas.protobuf.numbers import normalized_number
-from moldau.schemas.protobuf.options import accumulated, as_map
+from moldau.schemas.protobuf.options import accumulated, as_map, by_key
 from moldau.schemas.protobuf.printer import default_value
 from moldau.schemas.schema import InvalidSchema
 
@@ -184,10 +184,7 @@ class _Normalizer:
         for name, occurrences in groupby(resolved, key=attrgetter("name")):
             extension = self._index.extension("." + name, scope)
             if extension is not None and extension[1].label != "repeated":
-                first, *others = occurrences
-                for other in others:
-                    first = self._merged(extension[1], first, as_map(other), scope)
-                result.append(first)
+                result.append(self._merged(extension[1], [as_map(option) for option in occurrences], scope))
             else:
                 result += occurrences
         return tuple(option._replace(value=self._value(option.value, scope)) for option in result)
@@ -196,35 +193,29 @@ class _Normalizer:
         extension = self._index.extension(option.name, scope) if option.is_custom else None
         return as_map(option._replace(name=extension[0])) if extension is not None else option
 
-    def _merged(self, field: Field, first: Option, second: Option, scope: Scope) -> Option:
-        if isinstance(first.value, dict) and isinstance(second.value, dict):
-            return second._replace(value=self._merged_maps(field, first.value, second.value, scope))
-        return second
+    def _merged(self, field: Field, options: list[Option], scope: Scope) -> Option:
+        maps = _last_maps([option.value for option in options])
+        if len(maps) == 1:
+            return options[-1]
+        return options[-1]._replace(value=self._merged_maps(field, maps, scope))
 
     def _merged_maps(
-        self, field: Field | None, first: dict[str, OptionValue], second: dict[str, OptionValue], scope: Scope
+        self, field: Field | None, maps: list[OptionValue], scope: Scope
     ) -> dict[str, OptionValue]:
         message = self._message_of(field, scope)
-        result = dict(first)
-        for name, value in second.items():
+        result: dict[str, OptionValue] = {}
+        for name, values in by_key(maps).items():
             declared = _field_named(message, name) if message is not None else None
-            result[name] = (
-                self._merged_values(declared, result[name], value, scope) if name in result else value
-            )
+            result[name] = values[0] if len(values) == 1 else self._merged_values(declared, values, scope)
         return result
 
-    def _merged_values(
-        self, field: Field | None, first: OptionValue, second: OptionValue, scope: Scope
-    ) -> OptionValue:
+    def _merged_values(self, field: Field | None, values: list[OptionValue], scope: Scope) -> OptionValue:
         if field is None or field.label == "repeated":
-            return accumulated(first, second)
-        if (
-            isinstance(first, dict)
-            and isinstance(second, dict)
-            and self._message_of(field, scope) is not None
-        ):
-            return self._merged_maps(field, first, second, scope)
-        return second
+            return accumulated(values)
+        maps = _last_maps(values)
+        if len(maps) > 1 and self._message_of(field, scope) is not None:
+            return self._merged_maps(field, maps, scope)
+        return values[-1]
 
     def _message_of(self, field: Field | None, scope: Scope) -> Message | None:
         entry = self._index.type(field.type, scope) if field is not None else None
@@ -255,6 +246,14 @@ class _Normalizer:
     def _map_key(self, name: str, scope: Scope) -> str:
         extension = self._index.extension(name[1:-1], scope) if name.startswith("[") else None
         return f"[{extension[0]}]" if extension is not None else name
+
+
+def _last_maps(values: list[OptionValue]) -> list[OptionValue]:
+    """Return the maps at the end, which are merged; a value that is not a map replaces those before it."""
+    first = len(values) - 1
+    while first > 0 and isinstance(values[first], dict) and isinstance(values[first - 1], dict):
+        first -= 1
+    return values[first:]
 
 
 def _field_named(message: Message, name: str) -> Field | None:

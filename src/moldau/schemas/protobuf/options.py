@@ -9,22 +9,33 @@ from moldau.schemas.protobuf.elements import Literal, Option, OptionValue
 
 def merged(options: Iterable[Option]) -> dict[str, Option]:
     """Return the options by name; messages of one name are merged, of other values the last counts."""
-    result: dict[str, Option] = {}
+    occurrences: dict[str, list[Option]] = {}
     for option in options:
-        name = option.name.removeprefix(".")
         option = as_map(option)
-        previous = result.get(name)
-        if previous is not None and isinstance(previous.value, dict) and isinstance(option.value, dict):
-            option = option._replace(value=_merged_values(previous.value, option.value))
-        result[name] = option
-    return result
+        same_name = occurrences.setdefault(option.name.removeprefix("."), [])
+        if same_name and not (isinstance(same_name[-1].value, dict) and isinstance(option.value, dict)):
+            same_name.clear()
+        same_name.append(option)
+    return {name: _merged(same_name) for name, same_name in occurrences.items()}
 
 
-def _merged_values(first: dict[str, OptionValue], second: dict[str, OptionValue]) -> dict[str, OptionValue]:
-    result = dict(first)
-    for name, value in second.items():
-        result[name] = accumulated(result[name], value) if name in result else value
-    return result
+def _merged(options: list[Option]) -> Option:
+    if len(options) == 1:
+        return options[0]
+    values = by_key(option.value for option in options)
+    merged_values = {
+        key: items[0] if len(items) == 1 else accumulated(items) for key, items in values.items()
+    }
+    return options[-1]._replace(value=merged_values)
+
+
+def by_key(maps: Iterable[OptionValue]) -> dict[str, list[OptionValue]]:
+    """Return the values of each key of several maps, in their order."""
+    values: dict[str, list[OptionValue]] = {}
+    for items in maps:
+        for key, value in items.items() if isinstance(items, dict) else ():
+            values.setdefault(key, []).append(value)
+    return values
 
 
 def as_map(option: Option) -> Option:
@@ -35,10 +46,10 @@ def as_map(option: Option) -> Option:
     return option._replace(value={inner.name: inner.value})
 
 
-def accumulated(first: OptionValue, second: OptionValue) -> list[OptionValue]:
-    """Return the distinct values of two occurrences of a repeated field."""
+def accumulated(values: Iterable[OptionValue]) -> list[OptionValue]:
+    """Return the distinct values of the occurrences of a repeated field."""
     result: dict[object, OptionValue] = {}
-    for value in (first, second):
+    for value in values:
         for item in value if isinstance(value, list) else [value]:
             result.setdefault(_key(item), item)
     return [*result.values()]

@@ -79,18 +79,19 @@ class _Parser:
 
     def file(self) -> ProtoFile:
         declarations: list[Any] = []
-        defined: dict[tuple[str, str], str] = {}
+        defined: dict[tuple[str, str], int] = {}
         first = True
         while not self._reader.exhausted:
-            location = self._reader.location(self._reader.position)
+            position = self._reader.position
             declaration = self._file_declaration(first)
             first = False
             if isinstance(declaration, Message | Enum | Service):
                 key = ("service" if isinstance(declaration, Service) else "type", declaration.name)
                 if key in defined:
-                    duplicate = f"{declaration.name} ({location}) is already defined at {defined[key]}"
+                    here, there = map(self._reader.location, (position, defined[key]))
+                    duplicate = f"{declaration.name} ({here}) is already defined at {there}"
                     raise InvalidSchema(f"Could not parse Protobuf - {duplicate}")
-                defined[key] = location
+                defined[key] = position
             declarations.append(declaration)
         imports = _of(_Import, declarations)
         return ProtoFile(

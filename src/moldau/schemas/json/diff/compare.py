@@ -13,6 +13,7 @@ from moldau.schemas.json.diff import arrays, objects, scalars, sums
 from moldau.schemas.json.diff.findings import Findings
 from moldau.schemas.json.model import (
     Array,
+    Boolean,
     Combined,
     Const,
     Criterion,
@@ -20,6 +21,7 @@ from moldau.schemas.json.model import (
     Enum,
     Not,
     Nothing,
+    Null,
     Number,
     Object,
     Schema,
@@ -30,25 +32,46 @@ from moldau.schemas.json.model import (
 from moldau.schemas.json.trampoline import Recursion, run
 from moldau.schemas.schema import InvalidSchema
 
-#: The number of pairs compared, repetitions included. 300,000 take a few seconds.
-MAX_COMPARISONS = 300_000
+#: The steps of a comparison: a step is a pair that is compared or looked up. A million takes about a second.
+MAX_STEPS = 1_000_000
+#: What comparing a pair costs, in steps.
+_PAIR_STEPS = 10
+#: After this many steps, pairs of equal structure share their findings: a web of many similar schemas.
+_SHARING_STEPS = 20_000
 
-#: The keys of a pair: the identities of its schemas.
+#: The key of a pair: the identities of its schemas, or the numbers of their structures.
 Pair = tuple[int, int]
 
 
 def compare(original: Schema, update: Schema, compatible_kinds: frozenset[str]) -> Findings:
     """Return all differences; raise `InvalidSchema` if the schemas are too complex to compare."""
-    budget = [MAX_COMPARISONS]
+    steps = Steps()
     structures = Structures()
     known: dict[Pair, Findings] = {}
     while True:
-        comparison = Comparison(compatible_kinds, known, budget, structures)
+        comparison = Comparison(compatible_kinds, known, steps, structures)
         findings = run(comparison.of(original, update))
         incompatible = comparison.incompatible()
         if not comparison.assumed or incompatible.keys() == known.keys():
             return findings
         known = incompatible
+
+
+class Steps:
+    """Counts the steps of a comparison, over all passes."""
+
+    def __init__(self) -> None:
+        self._taken = 0
+
+    def take(self, number: int) -> None:
+        """Take steps; raise `InvalidSchema` if there are too many."""
+        self._taken += number
+        if self._taken > MAX_STEPS:
+            raise InvalidSchema("The schemas are too complex to compare")
+
+    @property
+    def many(self) -> bool:
+        return self._taken > _SHARING_STEPS
 
 
 class Comparison:
@@ -58,16 +81,17 @@ class Comparison:
         self,
         compatible_kinds: frozenset[str],
         known: dict[Pair, Findings],
-        budget: list[int],
+        steps: Steps,
         structures: Structures,
     ) -> None:
         """`known` are the incompatible pairs of the pass before."""
         self.assumed = False
         self.structures = structures
+        self.steps = steps
+        #: The findings of pairs, with references replaced by their targets.
+        self.compared: dict[Pair, Findings] = {}
         self._compatible_kinds = compatible_kinds
         self._known = known
-        self._budget = budget
-        self._compared: dict[Pair, Findings] = {}
         self._in_progress: set[Pair] = set()
 
     def findings(self) -> Findings:
@@ -76,38 +100,50 @@ class Comparison:
 
     def incompatible(self) -> dict[Pair, Findings]:
         """Return the incompatible pairs of this pass."""
-        return {pair: findings for pair, findings in self._compared.items() if not findings.compatible}
+        return {pair: findings for pair, findings in self.compared.items() if not findings.compatible}
 
     def of(self, original: Schema | None, update: Schema | None) -> Recursion[Findings]:
-        """Compare a pair."""
+        """Compare a pair; return the findings at once if no recursion is needed."""
         found = self.findings()
         if original is None or update is None:
             if original is not update:
                 found.add("SCHEMA_ADDED" if original is None else "SCHEMA_REMOVED")
-            return found
+            return found  # type: ignore[return-value]
         original, update = referred(original), referred(update)
         pair = (id(original), id(update))
-        compared = self._compared.get(pair)
+        compared = self.compared.get(pair)
         if compared is not None:
-            return compared
+            return compared  # type: ignore[return-value]
         if pair in self._in_progress:
-            if pair in self._known:
-                return self._known[pair]
-            self.assumed = True
-            return found
-        self._spend()
-        self._in_progress.add(pair)
-        yield self._kinds(found, original, update)
-        self._in_progress.remove(pair)
-        self._compared[pair] = found
-        return found
+            self.assumed = self.assumed or pair not in self._known
+            return self._known.get(pair, found)  # type: ignore[return-value]
+        compare_leaf = _LEAVES.get(type(original))
+        if compare_leaf is not None and type(original) is type(update):
+            _annotations(found, original, update)
+            compare_leaf(found, original, update)
+            self.compared[pair] = found
+            return found  # type: ignore[return-value]
+        return self._compare(pair, found, original, update)
 
-    def _spend(self) -> None:
-        self._budget[0] -= 1
-        if self._budget[0] < 0:
-            raise InvalidSchema(
-                f"The schemas are too complex to compare: more than {MAX_COMPARISONS} comparisons"
-            )
+    def _compare(self, pair: Pair, found: Findings, original: Schema, update: Schema) -> Recursion[Findings]:
+        self.steps.take(_PAIR_STEPS)
+        keys = [pair]
+        if self.steps.many:
+            # Negative, so that it differs from identities.
+            structure = (~self.structures.number(original), ~self.structures.number(update))
+            shared = self.compared.get(structure)
+            if shared is None and structure in self._in_progress:
+                self.assumed = self.assumed or structure not in self._known
+                shared = self._known.get(structure, found)
+            if shared is not None:
+                self.compared[pair] = shared
+                return shared
+            keys.append(structure)
+        self._in_progress.update(keys)
+        yield self._kinds(found, original, update)
+        self._in_progress.difference_update(keys)
+        self.compared.update(dict.fromkeys(keys, found))
+        return found
 
     def _kinds(self, found: Findings, original: Schema, update: Schema) -> Recursion[None]:
         shortcut = yield self._member(found, original, update)
@@ -163,12 +199,21 @@ def _not(comparison: Comparison, found: Findings, original: Not, update: Not) ->
     found.add("NOT_TYPE_NARROWED" if inner.compatible else "NOT_TYPE_EXTENDED", "not")
 
 
-#: The comparison of two schemas of one kind; kinds without an entry have nothing more to compare.
-_COMPARED: dict[type[Schema], Callable[..., Recursion[None]]] = {
+def _no_keywords(found: Findings, original: Schema, update: Schema) -> None:
+    """Compare kinds that have no keywords of their own."""
+
+
+#: The comparison of two schemas of one kind that contain no other schemas.
+_LEAVES: dict[type[Schema], Callable[..., None]] = {
     String: scalars.compare_strings,
     Number: scalars.compare_numbers,
     Const: scalars.compare_constants,
     Enum: scalars.compare_enums,
+    Boolean: _no_keywords,
+    Null: _no_keywords,
+}
+#: The comparison of two schemas of one kind that contain others; further kinds have nothing to compare.
+_COMPARED: dict[type[Schema], Callable[..., Recursion[None]]] = {
     Combined: sums.compare,
     Not: _not,
     Object: objects.compare,

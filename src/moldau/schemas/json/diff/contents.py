@@ -41,6 +41,10 @@ def compare_additional(
     comparison: Comparison, found: Findings, noun: str, original: Object | Array, update: Object | Array
 ) -> Recursion[None]:
     """Compare `additionalProperties` or `additionalItems`; `noun` is Properties or Items."""
+    if original.additional_allowed == update.additional_allowed and not (
+        original.additional is not None or update.additional is not None
+    ):
+        return
     keyword, kind = f"additional{noun}", f"ADDITIONAL_{noun.upper()}"
     if original.additional_allowed != update.additional_allowed:
         found.add(f"{kind}_ADDED" if update.additional_allowed else f"{kind}_REMOVED", keyword)

@@ -19,12 +19,15 @@ def compare(comparison: Comparison, found: Findings, original: Object, update: O
     """Compare the keywords of objects."""
     _required(found, original, update)
     yield _properties(comparison, found, original, update)
-    _property_dependencies(found, original, update)
-    yield _schema_dependencies(comparison, found, original, update)
+    if original.property_dependencies or update.property_dependencies:
+        _property_dependencies(found, original, update)
+    if original.schema_dependencies or update.schema_dependencies:
+        yield _schema_dependencies(comparison, found, original, update)
     yield contents.compare_additional(comparison, found, "Properties", original, update)
-    yield contents.compare_unevaluated(
-        comparison, found, "Properties", original.unevaluated, update.unevaluated
-    )
+    if original.unevaluated is not None or update.unevaluated is not None:
+        yield contents.compare_unevaluated(
+            comparison, found, "Properties", original.unevaluated, update.unevaluated
+        )
     compare_limit(found, "MAX_PROPERTIES", "maxProperties", original.max_properties, update.max_properties)
     compare_limit(found, "MIN_PROPERTIES", "minProperties", original.min_properties, update.min_properties)
 
@@ -35,6 +38,8 @@ def _has_default(schema: Schema) -> bool:
 
 def _required(found: Findings, original: Object, update: Object) -> None:
     after = update.properties or {}
+    if original.required == update.required:
+        return
     for name in hashorder.in_map(original.properties or {}):
         if name not in after or (name in original.required) == (name in update.required):
             continue

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from decimal import Context, Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from moldau.schemas.json.diff.findings import Findings
 from moldau.schemas.json.model import Const, Enum, Number, String
-from moldau.schemas.json.trampoline import Recursion
-
-if TYPE_CHECKING:
-    from moldau.schemas.json.diff.compare import Comparison
 
 _EXACT = Context(prec=2000)
 
@@ -28,22 +24,16 @@ def compare_limit(found: Findings, kind: str, keyword: str, original: Any, updat
         found.add(f"{kind}_DECREASED", keyword)
 
 
-def compare_strings(
-    comparison: Comparison, found: Findings, original: String, update: String
-) -> Recursion[None]:
+def compare_strings(found: Findings, original: String, update: String) -> None:
     """Compare the keywords of strings."""
     compare_limit(found, "MAX_LENGTH", "maxLength", original.max_length, update.max_length)
     compare_limit(found, "MIN_LENGTH", "minLength", original.min_length, update.min_length)
     if original.pattern != update.pattern:
         change = "ADDED" if original.pattern is None else "REMOVED" if update.pattern is None else "CHANGED"
         found.add(f"PATTERN_{change}", "pattern")
-    return
-    yield
 
 
-def compare_numbers(
-    comparison: Comparison, found: Findings, original: Number, update: Number
-) -> Recursion[None]:
+def compare_numbers(found: Findings, original: Number, update: Number) -> None:
     """Compare the keywords of numbers."""
     compare_limit(found, "MAXIMUM", "maximum", original.maximum, update.maximum)
     compare_limit(found, "MINIMUM", "minimum", original.minimum, update.minimum)
@@ -55,8 +45,6 @@ def compare_numbers(
     _multiple_of(found, original.multiple_of, update.multiple_of)
     if original.integer != update.integer:
         found.add("TYPE_EXTENDED" if original.integer else "TYPE_NARROWED")
-    return
-    yield
 
 
 def _multiple_of(found: Findings, original: Any, update: Any) -> None:
@@ -82,17 +70,13 @@ def _divides(divisor: Any, number: Any) -> bool:
         return False
 
 
-def compare_constants(
-    comparison: Comparison, found: Findings, original: Const, update: Const
-) -> Recursion[None]:
+def compare_constants(found: Findings, original: Const, update: Const) -> None:
     """Compare `const`."""
     if original.value != update.value:
         found.add("ENUM_ARRAY_CHANGED", "const")
-    return
-    yield
 
 
-def compare_enums(comparison: Comparison, found: Findings, original: Enum, update: Enum) -> Recursion[None]:
+def compare_enums(found: Findings, original: Enum, update: Enum) -> None:
     """Compare `enum`."""
     if original.values != update.values:
         if update.values >= original.values:
@@ -100,5 +84,3 @@ def compare_enums(comparison: Comparison, found: Findings, original: Enum, updat
         else:
             change = "NARROWED" if original.values >= update.values else "CHANGED"
         found.add(f"ENUM_ARRAY_{change}", "enum")
-    return
-    yield

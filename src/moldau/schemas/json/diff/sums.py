@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from moldau.schemas.json.diff.findings import Findings
 from moldau.schemas.json.diff.matching import maximum_matching
-from moldau.schemas.json.model import Combined, Criterion, Schema, Structures
+from moldau.schemas.json.model import Combined, Criterion, Schema, Structures, referred
 from moldau.schemas.json.trampoline import Recursion
 
 if TYPE_CHECKING:
@@ -28,14 +28,18 @@ def compare(comparison: Comparison, found: Findings, original: Combined, update:
     elif len(before) > len(after):
         found.add("PRODUCT_TYPE_NARROWED" if original.criterion is Criterion.ALL else "SUM_TYPE_NARROWED")
     edges: list[dict[int, Findings]] = []
-    for schema in before:
-        partners = {}
-        for index, partner in enumerate(after):
-            inner = yield comparison.of(schema, partner)
+    partners = [referred(schema) for schema in after]
+    for schema in map(referred, before):
+        comparison.steps.take(len(partners))
+        compatible = {}
+        for index, partner in enumerate(partners):
+            inner = comparison.compared.get((id(schema), id(partner)))
+            if inner is None:
+                inner = yield comparison.of(schema, partner)
             if inner.compatible:
-                partners[index] = inner
-        edges.append(partners)
-    matching = maximum_matching([list(partners) for partners in edges], len(after))
+                compatible[index] = inner
+        edges.append(compatible)
+    matching = maximum_matching([list(compatible) for compatible in edges], len(after))
     for index, partner_index in matching.items():
         found.include(edges[index][partner_index], original.criterion, str(index))
     if len(matching) < min(len(before), len(after)):

@@ -57,6 +57,7 @@ class LagScene:
         self._producer = Producer(self._connection)
         self.consumer: Consumer | None = None
         self.consumed: dict[int, int] = {}
+        self.client_id = "reader"
         #: Records per step and partition that are produced, and at most how many are consumed.
         self.producing, self.consuming = 2, 100
 
@@ -64,7 +65,7 @@ class LagScene:
         settings = {
             "group.id": self.group,
             "group.protocol": self._protocol,
-            "client.id": "reader",
+            "client.id": self.client_id,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
         }

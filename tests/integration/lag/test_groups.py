@@ -98,6 +98,17 @@ def test_a_pipeline_is_a_group_without_members_and_its_markers_are_none(
     assert markers not in monitor.snapshot.groups
 
 
+def test_a_quota_of_the_client_is_a_reason(scene: LagScene, bootstrap: str, tools: Tools) -> None:
+    scene.client_id = f"limited-{scene.group}"
+    entity = ("--entity-type", "clients", "--entity-name", scene.client_id)
+    tools.good("kafka-configs", "--alter", *entity, "--add-config", "consumer_byte_rate=1000000")
+    with observed(bootstrap, groups=NameFilter([scene.group])) as monitor:
+        scene.start()
+        scene.producing, scene.consuming = 20, 1
+        warned = scene.until(monitor, Status.WARN)
+    assert warned.reason and "has a quota of 1,000,000 bytes per second" in warned.reason
+
+
 def test_filters_select_groups_and_topics(scene: LagScene, bootstrap: str) -> None:
     scene.start()
     chosen = NameFilter([scene.group])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -164,3 +166,18 @@ def test_an_alert_is_repeated_until_the_webhook_accepts_it(served: Served) -> No
     eventually(
         lambda: figures(f"http://127.0.0.1:{served.api.port}/metrics")["moldau_lag_alerts_sent_total",] >= 1
     )
+
+
+def test_the_http_server_may_require_a_login(bootstrap: str, tmp_path: Path) -> None:
+    users = tmp_path / "users.properties"
+    users.write_text("ann: secret,reader\n")
+    login = (
+        "authentication.method=BASIC",
+        "authentication.roles=reader",
+        f"authentication.users.file={users}",
+    )
+    chosen = [word for each in login for word in ("--set", each)]
+    with lag_service(bootstrap, "--group", "none", *chosen) as port:
+        assert Api(port).raw("GET", "/metrics")[0] == 401
+        token = base64.b64encode(b"ann:secret").decode()
+        assert Api(port, {"Authorization": f"Basic {token}"}).raw("GET", "/metrics")[0] == 200

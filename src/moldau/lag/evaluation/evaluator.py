@@ -20,18 +20,18 @@ class LagEvaluator:
     """
 
     def __init__(self, rules: LagRules) -> None:
-        self._state = LagState(rules)
+        self.state = LagState(rules)
 
     def observe(self, found: Round) -> None:
         """Add a round to the history."""
-        self._state.observe(found)
+        self.state.observe(found)
 
     @property
     def groups(self) -> list[str]:
-        return sorted(self._state.groups)
+        return sorted(self.state.groups)
 
     def judge(self, group: str) -> GroupLag:
-        state = self._state
+        state = self.state
         return Judge(state.rules, state.round, state.ends).judge(state.groups[group])
 
     def snapshot(self, cluster_id: str | None = None) -> LagSnapshot:
@@ -39,12 +39,12 @@ class LagEvaluator:
 
     def snapshot_of(self, groups: Mapping[str, GroupLag], cluster_id: str | None) -> LagSnapshot:
         topics: dict[str, dict[int, int]] = {}
-        for (topic, partition), ends in self._state.ends.items():
+        for (topic, partition), ends in self.state.ends.items():
             if ends.last is not None:
                 topics.setdefault(topic, {})[partition] = ends.last
-        return LagSnapshot(self._state.round.time_ms, cluster_id, groups, topics)
+        return LagSnapshot(self.state.round.time_ms, cluster_id, groups, topics)
 
     def commits(self, group: str) -> dict[TopicPartition, list[Commit]]:
         """Return the commits of a group in the window."""
-        known = self._state.groups.get(group)
+        known = self.state.groups.get(group)
         return {} if known is None else {each: history.commits() for each, history in known.histories.items()}

@@ -114,6 +114,8 @@ def _one_partition(lag: PartitionLag, commits: Sequence[Commit], evidence: Evide
 
 
 def _stuck_member(lag: PartitionLag, commits: Sequence[Commit], evidence: Evidence) -> str | None:
+    if not lag.member_id:
+        return f"{_name(lag)}: commits do not progress; {_since(commits, evidence)}."
     return (
         f"{_name(lag)}: {_member(lag)} is in the group but makes no progress; "
         f"{_since(commits, evidence)}{_last_rebalance(evidence)}."

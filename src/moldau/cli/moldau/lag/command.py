@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from moldau.cli.kafka.server.command import STOP_WITH_INPUT, stop_at_end_of_input
+from moldau.cli.kafka.server.command import STOP_WITH_INPUT, overrides, stop_at_end_of_input
 from moldau.cli.shared.arguments import ToolParser, UsageError, refuse_together
 from moldau.cli.shared.connection import add_bootstrap_options, bootstrap_servers, load_config
 from moldau.cli.shared.tool import ToolError, run_tool
@@ -75,6 +75,14 @@ def new_parser() -> ToolParser:
 def _add_service_options(parser: ToolParser) -> None:
     parser.option("--serve", "PORT", "Serve /metrics and Burrow's HTTP API on this port.", type=int)
     parser.option("--host", "HOST", "Address for --serve, 127.0.0.1 by default.", default="127.0.0.1")
+    parser.option(
+        "--set",
+        "NAME=VALUE",
+        "A setting of the HTTP server by Confluent's name, such as listeners, ssl.* and authentication.*. "
+        "May be repeated.",
+        action="append",
+        default=[],
+    )
     parser.option("--cluster", "NAME", "Name of the cluster in Burrow's API; the cluster id by default.")
     parser.option(
         "--alert-webhook", "URL", "Send a POST with JSON to this URL when the status of a group changes."
@@ -123,7 +131,9 @@ def _serve(options: argparse.Namespace, rules: LagRules, properties: dict[str, s
 
     if options.stop_with_input:
         threading.Thread(target=stop_at_end_of_input, daemon=True).start()
-    settings = HttpSettings((HttpListener(options.host, options.serve, tls=False),))
+    listener = HttpListener(options.host, options.serve, tls=False)
+    http = {"listeners": listener.url} | overrides(options.set)
+    settings = HttpSettings.from_properties(http, default_port=options.serve)
 
     def on_ready(urls: Sequence[str]) -> None:
         print(f"Lag monitor is ready: {', '.join(urls)}", flush=True)

@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 _PAUSE_S: Final = 0.2
 _LEAVE_TIMEOUT_S: Final = 1.0
 _ELECTION_TIMEOUT_S: Final = 5.0
-_REMOVE_AGAIN_S: Final = 60.0
+_REMOVE_AGAIN_S: Final = 10.0
 _DUPLICATE: Final = (
     "Several instances of the registry announce the URL {}. Give each a host.name and listeners of its own."
 )
@@ -104,7 +104,7 @@ class Election:
     async def replace(self, leader: Identity) -> Identity | None:
         """Remove a leader that has ended from the group; return the next one, None if there is none in time.
 
-        A leader that is alive, but announces an address that is not its own, is removed only once a minute.
+        A leader that is alive, but announces an address that is not its own, is removed every ten seconds only.
         """
         now = asyncio.get_running_loop().time()
         url, removed_at = self._removed

@@ -97,25 +97,29 @@ class Forwarding:
 
     async def _forward(self, scope: Scope, body: bytes, leader: Identity | None, send: Send) -> None:
         """Send the request to the leader; a leader that refuses connections is replaced first."""
-        forwarded = header(scope, _FORWARD) is not None
-        if leader is None or forwarded:
+        if leader is None or header(scope, _FORWARD) is not None:
             raise ApiError(500, UNKNOWN_LEADER, "Leader not known.")
         try:
             answer = await self._request(scope, body, leader)
         except _Refused:
-            new_leader = await self._election.replace(leader)
-            if new_leader is None:
-                raise _failed(leader) from None
-            if self._election.leads:
-                await self._application(scope, _replayed(body), send)
-                return
-            try:
-                answer = await self._request(scope, body, new_leader)
-            except _Refused:
-                raise _failed(new_leader) from None
-        headers = [pair for pair in answer.headers.raw if pair[0].lower() not in _CONNECTION_HEADERS]
-        await self._catch_up()
-        await send_response(send, answer.status_code, answer.content, None, headers)
+            answer = await self._request_next(scope, body, leader, send)
+        if answer is not None:
+            headers = [pair for pair in answer.headers.raw if pair[0].lower() not in _CONNECTION_HEADERS]
+            await self._catch_up()
+            await send_response(send, answer.status_code, answer.content, None, headers)
+
+    async def _request_next(self, scope: Scope, body: bytes, leader: Identity, send: Send) -> Any:
+        """Send the request to the next leader; return None if this instance is it, and has answered."""
+        new_leader = await self._election.replace(leader)
+        if new_leader is None:
+            raise _failed(leader)
+        try:
+            if not self._election.leads:
+                return await self._request(scope, body, new_leader)
+            await self._application(scope, _replayed(body), send)
+            return None
+        except (NotLeader, _Refused):
+            raise _failed(new_leader) from None
 
     async def _request(self, scope: Scope, body: bytes, leader: Identity) -> Any:
         import httpx2

@@ -104,7 +104,8 @@ class Election:
     async def replace(self, leader: Identity) -> Identity | None:
         """Remove a leader that has ended from the group; return the next one, None if there is none in time.
 
-        A leader that is alive, but announces an address that is not its own, is removed every ten seconds only.
+        A leader that is alive, but announces an address that is not its own, is removed at most every ten
+        seconds.
         """
         now = asyncio.get_running_loop().time()
         url, removed_at = self._removed

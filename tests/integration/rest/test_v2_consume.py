@@ -102,6 +102,17 @@ def test_instance_subscribes_to_a_pattern(rest: Api) -> None:
         assert rest("GET", f"{each.path}/subscription").body == {"topics": ["c-pattern-a", "c-pattern-b"]}
 
 
+def test_patterns_are_those_of_java_and_bounded(rest: Api) -> None:
+    produce(rest, "c-java-17", "digits")
+    produce(rest, "c-java-xx", "letters")
+    with instance(rest, "g-java") as each:
+        path = f"{each.path}/subscription"
+        for bad in ("c-(", "((((a{1,200}){1,200}){1,200}){1,200})", "a" * 5000):
+            assert rest("POST", path, {"topic_pattern": bad}, V2).error == (422, 422)
+        each.post("subscription", {"topic_pattern": r"c-(?:java|scala)-\d+"})
+        assert each.values(1) == ["digits"]
+
+
 def test_assigned_instance_seeks(world: World, rest: Api) -> None:
     produce(rest, "c-assign", *range(5))
     with instance(rest, "g-assign") as each:

@@ -16,6 +16,7 @@ from confluent_kafka import Message, TopicPartition
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.rest import errors
 from moldau.rest.engine.consumer import PolledConsumer
+from moldau.rest.engine.patterns import subscription_of
 from moldau.rest.settings import RestSettings
 
 logger = logging.getLogger(__name__)
@@ -60,9 +61,8 @@ class Instance:
         if pattern is None and not topics:
             self.unsubscribe()
             return
+        self.consumer.subscribe(topics if pattern is None else [subscription_of(pattern)])
         self.topics, self.pattern = topics, pattern
-        # librdkafka takes names that begin with ^ for extended regular expressions.
-        self.consumer.subscribe(topics if pattern is None else [f"^({pattern})$"])
 
     def unsubscribe(self) -> None:
         self.topics, self.pattern = [], None

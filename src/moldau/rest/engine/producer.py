@@ -95,6 +95,9 @@ class SharedProducer:
 
     async def begin(self, topic: str, records: Sequence[OutgoingRecord]) -> asyncio.Future[list[Result]]:
         """Send records, wait for space only, and return a delivery, or its error, for each later."""
+        if self._missing:
+            # Reports of other requests need not wait for the timer.
+            self._take_reports()
         batch = _Batch(len(records), self._loop.create_future())
         produce, report = self._producer.produce, self._report
         for index, (key, value, partition, timestamp, headers) in enumerate(records):
@@ -148,16 +151,19 @@ class SharedProducer:
 
     def _poll(self) -> None:
         """Take the reports that have arrived; look again while some are missing."""
-        before = self._missing
-        self._producer.poll(0)
         self._poll_handle = None
-        if self._missing < before:
-            self._space.set()
-            self._pause_s = _POLL_S
-        else:
-            self._pause_s = min(self._pause_s * 1.1, _SLOWEST_POLL_S)
+        self._pause_s = _POLL_S if self._take_reports() else min(self._pause_s * 1.1, _SLOWEST_POLL_S)
         if self._missing:
             self._poll_handle = self._loop.call_later(self._pause_s, self._poll)
+
+    def _take_reports(self) -> bool:
+        """Return whether any have arrived."""
+        before = self._missing
+        self._producer.poll(0)
+        if self._missing == before:
+            return False
+        self._space.set()
+        return True
 
     def _report(self, batch: _Batch, index: int, error: LibrdkafkaError | None, message: Message) -> None:
         self._missing -= 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from moldau.rest.engine.patterns import subscription_of
 from moldau.rest.errors import bad_request
 from moldau.rest.request import Request
 from moldau.rest.v3.reading.stream import RecordStream
@@ -36,5 +37,4 @@ def _topics(request: Request) -> list[str]:
     pattern = request.query("pattern")
     if bool(names) == bool(pattern):
         raise bad_request("Give either topics, separated by commas, or pattern.")
-    # librdkafka takes names that begin with ^ for regular expressions.
-    return [f"^({pattern})$"] if pattern else names
+    return [subscription_of(pattern)] if pattern else names

@@ -1,1 +1,1 @@
-"""Rules of data contracts: conditions and transforms that a schema's rule set names (CEL, CEL_FIELD)."""
+"""Rules of data contracts: conditions, transforms and migrations of a schema's rule set (CEL, JSONATA)."""

@@ -1,32 +1,37 @@
 """Apply the domain rules of a schema to a value, and act on their results: ERROR, NONE or DLQ.
 
 A rule whose type has no executor fails the record, because a contract that is not checked is broken; so do
-rules of encoded bytes (`encodingRules`) and of migrations between versions, which are not supported. Records
+rules of encoded bytes (`encodingRules`), which are not supported. Records
 that a dead letter topic returns carry the name of the rule that failed, which is not applied again.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from moldau.client.registry.rules.rule import (
     CONDITION,
+    WRITE,
     Context,
+    FieldTransform,
     FieldWalk,
     Rule,
     RuleAction,
     RuleExecutor,
     domain_rules,
     encoding_rules,
-    migration_rules,
 )
 from moldau.client.registry.types import Schema
 from moldau.client.serdes import SerializationError
 
 logger = logging.getLogger(__name__)
 
+#: The mode, the schema and the rule of a migration between versions.
+Step = tuple[str, Schema, Rule]
+#: Types of rules with executors of our own.
+_PROVIDED = ("CEL", "CEL_FIELD", "JSONATA")
 #: The header of a dead letter that names the rule.
 RULE_NAME = "__rule.name"
 
@@ -36,7 +41,7 @@ class RuleError(SerializationError):
 
 
 class Rules:
-    """The executors and actions of a serializer; CEL is provided if the package `cel-python` is installed."""
+    """The executors and actions of a serializer; CEL and JSONata are provided by the extra `moldau[rules]`."""
 
     def __init__(
         self,
@@ -49,22 +54,26 @@ class Rules:
     def apply(self, context: Context, value: Any, walk: FieldWalk) -> Any:
         if context.schema.rule_set is None:
             return value
-        if unsupported := encoding_rules(context):
-            raise RuleError(
-                f"{context.topic}: the rule {unsupported[0].name} changes encoded bytes, which is unsupported"
-            )
+        if context.mode == WRITE:
+            self.check_encoding(context.schema, WRITE, context.topic)
         replayed = {data for name, data in context.headers if name == RULE_NAME}
         for rule in domain_rules(context):
             if rule.name.encode() not in replayed:
                 value = self._apply_one(rule, context, value, walk)
         return value
 
+    def migrate(self, steps: Sequence[Step], context: Context, value: Any) -> Any:
+        """Convert a value between versions of a subject."""
+        for mode, schema, rule in steps:
+            value = self._apply_one(rule, context._replace(mode=mode, schema=schema), value, _no_fields)
+        return value
+
     @staticmethod
-    def check_migration(written: Schema, chosen: Schema, topic: str) -> None:
-        """Refuse to read into a version of the subject that demands migration rules."""
-        if chosen.text != written.text and (rules := migration_rules(chosen) or migration_rules(written)):
+    def check_encoding(schema: Schema, mode: str, topic: str) -> None:
+        """Refuse schemas whose data is encoded further, for example encrypted."""
+        if unsupported := encoding_rules(schema, mode):
             raise RuleError(
-                f"{topic}: the schema has the migration rule {rules[0].name}, which is not supported"
+                f"{topic}: the rule {unsupported[0].name} changes encoded bytes, which is unsupported"
             )
 
     def _apply_one(self, rule: Rule, context: Context, value: Any, walk: FieldWalk) -> Any:
@@ -80,15 +89,13 @@ class Rules:
         return changed
 
     def _executor(self, rule: Rule) -> RuleExecutor:
-        if rule.type not in self._executors and rule.type in ("CEL", "CEL_FIELD"):
+        if rule.type not in self._executors and rule.type in _PROVIDED:
             try:
-                from moldau.client.registry.rules.cel import CelExecutor, CelFieldExecutor
+                self._executors = {**_provided(rule.type), **self._executors}
             except ImportError as error:
                 raise RuleError(
-                    f"The rule {rule.name} of the schema needs CEL: pip install 'moldau[rules]'"
+                    f"The rule {rule.name} of the schema needs {rule.type}: pip install 'moldau[rules]'"
                 ) from error
-            cel = CelExecutor()
-            self._executors |= {"CEL": cel, "CEL_FIELD": CelFieldExecutor(cel)}
         if rule.type not in self._executors:
             raise RuleError(f"The rule {rule.name} has the type {rule.type}, for which there is no executor")
         return self._executors[rule.type]
@@ -105,3 +112,19 @@ class Rules:
         if isinstance(error, RuleError):
             raise RuleError(f"{context.topic}: {error.message}") from error
         raise RuleError(f"{context.topic}: the rule {rule.name} failed: {error}") from error
+
+
+def _provided(kind: str) -> dict[str, RuleExecutor]:
+    """Return our executors of a type, whose packages may be missing."""
+    if kind == "JSONATA":
+        from moldau.client.registry.rules.jsonata import JsonataExecutor
+
+        return {"JSONATA": JsonataExecutor()}
+    from moldau.client.registry.rules.cel import CelExecutor, CelFieldExecutor
+
+    cel = CelExecutor()
+    return {"CEL": cel, "CEL_FIELD": CelFieldExecutor(cel)}
+
+
+def _no_fields(transform: FieldTransform, value: Any) -> Any:
+    raise RuleError("rules of fields cannot migrate data between versions")

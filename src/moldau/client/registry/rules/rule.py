@@ -10,6 +10,7 @@ from moldau.client.records import Headers
 from moldau.client.registry.types import Schema
 
 WRITE, READ = "WRITE", "READ"
+UPGRADE, DOWNGRADE = "UPGRADE", "DOWNGRADE"
 CONDITION, TRANSFORM = "CONDITION", "TRANSFORM"
 
 
@@ -42,10 +43,13 @@ class Rule:
         )
 
     def action(self, mode: str, *, failed: bool) -> str:
-        """Return the action after the rule: with WRITEREAD, `A,B` is A on write and B on read."""
+        """Return the action after the rule: with WRITEREAD, `A,B` is A on write and B on read.
+
+        UPDOWN has such pairs, too.
+        """
         named = self.on_failure if failed else self.on_success
-        if named and self.mode == "WRITEREAD" and "," in named:
-            named = named.split(",")[0 if mode == WRITE else 1]
+        if named and self.mode in ("WRITEREAD", "UPDOWN") and "," in named:
+            named = named.split(",")[0 if mode in (WRITE, UPGRADE) else 1]
         return (named or ("ERROR" if failed else "NONE")).strip()
 
     @property
@@ -106,29 +110,27 @@ def domain_rules(context: Context) -> Iterator[Rule]:
 
     Of several transforms of one type for the same tags, only the first applies, as in Confluent's clients.
     """
-    applied = [rule for rule in _rules(context, "domainRules") if rule.mode in ("WRITEREAD", context.mode)]
+    applied = [
+        rule for rule in _rules(context.schema, "domainRules") if rule.mode in ("WRITEREAD", context.mode)
+    ]
     first = {rule.same_fields: rule for rule in reversed(applied) if rule.same_fields is not None}
     for rule in applied if context.mode == WRITE else reversed(applied):
         if rule.same_fields is None or first[rule.same_fields] is rule:
             yield rule
 
 
-def encoding_rules(context: Context) -> list[Rule]:
+def encoding_rules(schema: Schema, mode: str) -> list[Rule]:
     """Return the rules that change the encoded bytes."""
-    return [rule for rule in _rules(context, "encodingRules") if rule.mode in ("WRITEREAD", context.mode)]
+    return [rule for rule in _rules(schema, "encodingRules") if rule.mode in ("WRITEREAD", mode)]
 
 
 def migration_rules(schema: Schema) -> list[Rule]:
     """Return the rules that convert data between versions of a subject."""
-    return [] if schema.rule_set is None else _enabled(schema.rule_set, "migrationRules")
+    return _rules(schema, "migrationRules")
 
 
-def _rules(context: Context, phase: str) -> list[Rule]:
-    rule_set = context.schema.rule_set
-    return [] if not rule_set else _enabled(rule_set, phase)
-
-
-def _enabled(rule_set: Mapping[str, Any], phase: str) -> list[Rule]:
-    if rule_set.get("enableAt") not in (None, "ALL", "CLIENT"):
+def _rules(schema: Schema, phase: str) -> list[Rule]:
+    rule_set = schema.rule_set
+    if not rule_set or rule_set.get("enableAt") not in (None, "ALL", "CLIENT"):
         return []
     return [Rule.of(rule) for rule in rule_set.get(phase) or () if not rule.get("disabled")]

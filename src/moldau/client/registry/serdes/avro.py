@@ -98,11 +98,13 @@ class AvroDeserializer:
             subject = self._subjects.subject_or_none(topic, writer.name)
             latest = None if subject is None else self._subjects.latest(subject)
             schema = latest.schema if latest is not None else self._schema or written
-            self._rules.check_migration(written, schema, topic)
+            self._rules.check_encoding(written, READ, topic)
             reader = writer if schema is written else self._codecs.of(schema)
-            value = writer.decode(payload, reader, record_names=self._record_names)
+            context = Context(READ, schema, subject or "", topic, self._subjects.key, headers)
+            steps = self._subjects.migrations(subject or "", written, latest)
+            value = writer.decode(payload, None if steps else reader, record_names=self._record_names)
+            value = self._rules.migrate(steps, context, value)
             if schema.rule_set is not None:
-                context = Context(READ, schema, subject or "", topic, self._subjects.key, headers)
                 value = self._rules.apply(context, value, _walk(reader, schema))
         return value if self._from_dict is None else self._from_dict(value)
 

@@ -84,10 +84,13 @@ class JsonSchemaDeserializer:
             subject = self._subjects.subject_or_none(topic, self._codecs.of(written).name)
             latest = None if subject is None else self._subjects.latest(subject)
             schema = latest.schema if latest is not None else self._schema or written
-            self._rules.check_migration(written, schema, topic)
+            self._rules.check_encoding(written, READ, topic)
             codec = self._codecs.of(schema)
-            value = codec.decode(payload, validate=self._settings.validate_json)
+            context = Context(READ, schema, subject or "", topic, self._subjects.key, headers)
+            steps = self._subjects.migrations(subject or "", written, latest)
+            value = self._rules.migrate(steps, context, codec.decode(payload, validate=False))
+            if self._settings.validate_json:
+                codec.check(value)
             if schema.rule_set is not None:
-                context = Context(READ, schema, subject or "", topic, self._subjects.key, headers)
                 value = self._rules.apply(context, value, JsonWalk(codec.schema, MetadataTags(schema)))
         return value if self._from_dict is None else self._from_dict(value)

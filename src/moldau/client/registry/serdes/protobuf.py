@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from google.protobuf import json_format
 from google.protobuf.message import Message
 
 from moldau.client.records import Headers
@@ -24,7 +25,7 @@ from moldau.client.registry.codecs.protobuf import (
     parsed,
     serialized_text,
 )
-from moldau.client.registry.rules.engine import Rules
+from moldau.client.registry.rules.engine import Rules, Step
 from moldau.client.registry.rules.rule import READ, WRITE, Context
 from moldau.client.registry.rules.walks import MetadataTags, ProtobufWalk
 from moldau.client.registry.serdes.settings import SerdeSettings
@@ -116,17 +117,33 @@ class ProtobufDeserializer:
         if data is None:
             return None
         with about(topic):
-            name, schema, payload = self._subjects.writer(data, headers, topic, with_indexes=True)
+            name, written, payload = self._subjects.writer(data, headers, topic, with_indexes=True)
+            self._rules.check_encoding(written, READ, topic)
             if self._class is not None:
                 message = parsed(self._class, payload)
             else:
-                message = self._codecs.of(schema).decode(payload, name.indexes)
+                message = self._codecs.of(written).decode(payload, name.indexes)
             subject = self._subjects.subject_or_none(topic, message.DESCRIPTOR.full_name)
             latest = None if subject is None else self._subjects.latest(subject)
-            if latest is not None:
-                self._rules.check_migration(schema, latest.schema, topic)
-                schema = latest.schema
+            schema = written if latest is None else latest.schema
+            context = Context(READ, schema, subject or "", topic, self._subjects.key, headers)
+            if steps := self._subjects.migrations(subject or "", written, latest):
+                message = self._migrated(
+                    steps, context, self._codecs.of(written).decode(payload, name.indexes)
+                )
             if schema.rule_set is None:
                 return message
-            context = Context(READ, schema, subject or "", topic, self._subjects.key, headers)
             return self._rules.apply(context, message, ProtobufWalk(MetadataTags(schema)))
+
+    def _migrated(self, steps: list[Step], context: Context, message: Message) -> Message:
+        """Migrate the JSON form of a message, and return a message of the class, or of the chosen schema."""
+        data = json_format.MessageToDict(message, always_print_fields_with_no_presence=True)
+        data = self._rules.migrate(steps, context, data)
+        kind = self._class
+        if kind is None:
+            codec = self._codecs.of(context.schema)
+            kind = codec.message_class(codec.indexes_by_name(message.DESCRIPTOR.full_name))
+        try:
+            return json_format.ParseDict(data, kind(), ignore_unknown_fields=True)
+        except json_format.ParseError as error:
+            raise SerializationError(f"the migrated data does not fit the message: {error}") from error

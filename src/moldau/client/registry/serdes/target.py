@@ -11,7 +11,8 @@ from typing import Any, Generic, TypeVar
 from moldau.client.records import Headers
 from moldau.client.registry.cache import BoundedCache
 from moldau.client.registry.client import RegistryClient
-from moldau.client.registry.rules.engine import RuleError
+from moldau.client.registry.rules.engine import RuleError, Step
+from moldau.client.registry.rules.migrations import migrations
 from moldau.client.registry.serdes.framing import SchemaName, frame, guid_header, header_name, of_record
 from moldau.client.registry.serdes.settings import SerdeSettings
 from moldau.client.registry.types import RegisteredSchema, Schema
@@ -73,6 +74,17 @@ class Subjects:
         found = self._with_guid(found)
         self._known.put((subject, schema.text), found)
         return found
+
+    def migrations(self, subject: str, written: Schema, chosen: RegisteredSchema | None) -> list[Step]:
+        """Return the rules that convert data of the writer's version to the chosen one."""
+        if chosen is None or chosen.schema.text == written.text:
+            return []
+        key = ("migrations", subject, written.key, chosen.id)
+        known: list[Step] | None = self._known.get(key)
+        if known is None:
+            known = migrations(self.registry, subject, written, chosen)
+            self._known.put(key, known)
+        return known
 
     def _with_guid(self, found: RegisteredSchema) -> RegisteredSchema:
         """Add the GUID, which older registries do not answer, if it is written to headers."""

@@ -41,7 +41,7 @@ class RuleError(SerializationError):
 
 
 class Rules:
-    """The executors and actions of a serializer; CEL and JSONata are provided by the extra `moldau[rules]`."""
+    """The executors and actions of a serializer; the extra `moldau[rules]` provides CEL and JSONata."""
 
     def __init__(
         self,

@@ -32,7 +32,7 @@ from moldau.schemas.json.model import (
     Schema,
     String,
 )
-from moldau.schemas.json.trampoline import Recursion
+from moldau.schemas.trampoline import Recursion
 
 _STRING = frozenset({"minLength", "maxLength", "pattern", "format"})
 _NUMBER = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})

@@ -9,7 +9,7 @@ from moldau.schemas.json import text
 from moldau.schemas.json.documents import Documents, Location, SchemaError
 from moldau.schemas.json.model import Anything, Nothing, Reference, Schema, Target
 from moldau.schemas.json.patterns import Pattern, PatternError
-from moldau.schemas.json.trampoline import Recursion, run
+from moldau.schemas.trampoline import Recursion, run
 
 #: Loads the object at a location, children by `Loading.child`.
 LoadObject = Callable[["Loading", Location], Recursion[Schema]]

@@ -37,7 +37,7 @@ from moldau.schemas.json.model import (
     Schema,
     String,
 )
-from moldau.schemas.json.trampoline import Recursion
+from moldau.schemas.trampoline import Recursion
 
 _NUMBERS = (int, Decimal)
 _TYPES: dict[str, Callable[[], Schema]] = {
@@ -260,9 +260,8 @@ class _Object:
         value = of_type(self._json, keyword, *_NUMBERS)
         if kind is not Number:
             # Java's Number.intValue drops what does not fit an int.
-            value = (
-                (int(value) + (1 << 31)) % (1 << 32) - (1 << 31) if abs(value) < 1 << 64 else (1 << 31) - 1
-            )
+            fits = -(1 << 64) < value < 1 << 64
+            value = (int(value) + (1 << 31)) % (1 << 32) - (1 << 31) if fits else (1 << 31) - 1
         limited: Schema = kind(**{"typed": False, attribute: value})
         return limited
 

@@ -33,8 +33,8 @@ from moldau.schemas.json.model import (
     referred,
 )
 from moldau.schemas.json.schema import JsonSchema
-from moldau.schemas.json.trampoline import Recursion, run
 from moldau.schemas.schema import InvalidSchema
+from moldau.schemas.trampoline import Recursion, run
 
 KEYWORD: Final = "confluent:tags"
 RECORD: Final = "sr_record"

@@ -7,7 +7,6 @@ decisions are those of Confluent's registry.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -24,6 +23,7 @@ from moldau.schemas.protobuf.elements import (
     messages,
 )
 from moldau.schemas.protobuf.index import Scope, TypeEntry, TypeIndex
+from moldau.schemas.trampoline import Recursion, run
 
 #: After this many comparisons of referenced messages, a pair is not compared again: messages that refer to
 #: the same messages several times, over several levels, would otherwise take exponential time.
@@ -130,7 +130,7 @@ def differences(
     )
     if previous.package != current.package:
         comparison.add(Kind.PACKAGE_CHANGED)
-    comparison.types(previous.types, current.types)
+    run(comparison.types(previous.types, current.types))
     return comparison.found
 
 
@@ -196,7 +196,7 @@ class _Comparison:
         inner.found = self.found
         return inner
 
-    def types(self, previous: tuple[Type, ...], current: tuple[Type, ...]) -> None:
+    def types(self, previous: tuple[Type, ...], current: tuple[Type, ...]) -> Recursion[None]:
         """Compare the types declared at one place."""
         old = {message.name: (position, message) for position, message in enumerate(messages(previous))}
         new = {message.name: (position, message) for position, message in enumerate(messages(current))}
@@ -208,7 +208,7 @@ class _Comparison:
                 if map_entry_types(new[name][1]) is None:
                     self.add(Kind.MESSAGE_ADDED, name)
             else:
-                self._inner(name).message(old[name][1], new[name][1])
+                yield self._inner(name).message(old[name][1], new[name][1])
                 if old[name][0] != new[name][0]:
                     self.add(Kind.MESSAGE_MOVED, name)
         self._enums(previous, current)
@@ -235,16 +235,16 @@ class _Comparison:
             elif old[number] != new[number]:
                 self.add(Kind.ENUM_CONST_CHANGED, previous.name, str(number))
 
-    def message(self, previous: Message, current: Message) -> None:
+    def message(self, previous: Message, current: Message) -> Recursion[None]:
         """Compare two messages that stand for each other."""
         if id(previous) not in self._progress.open:
             self._progress.open.add(id(previous))
             self._oneofs(_Members(previous), _Members(current))
-            self._fields(_Members(previous), _Members(current))
-            self.types(previous.types, current.types)
+            yield self._fields(_Members(previous), _Members(current))
+            yield self.types(previous.types, current.types)
             self._progress.open.discard(id(previous))
         else:
-            self.types(previous.types, current.types)
+            yield self.types(previous.types, current.types)
 
     def _oneofs(self, previous: _Members, current: _Members) -> None:
         for name, numbers in current.oneofs.items():
@@ -263,7 +263,7 @@ class _Comparison:
             elif name not in previous.oneofs:
                 self.add(Kind.ONEOF_ADDED, name)
 
-    def _fields(self, previous: _Members, current: _Members) -> None:
+    def _fields(self, previous: _Members, current: _Members) -> Recursion[None]:
         for number in sorted(previous.fields.keys() | current.fields.keys()):
             if number not in current.fields:
                 self._removed_field(number, previous, current)
@@ -272,7 +272,7 @@ class _Comparison:
             else:
                 if number in previous.oneof_of and number not in current.oneof_of:
                     self.add(Kind.ONEOF_FIELD_MOVED_TO_TOP_LEVEL, str(number))
-                self._field(previous.fields[number], current.fields[number], current.path(number))
+                yield self._field(previous.fields[number], current.fields[number], current.path(number))
 
     def _removed_field(self, number: int, previous: _Members, current: _Members) -> None:
         oneof = previous.oneof_of.get(number)
@@ -289,45 +289,51 @@ class _Comparison:
             required = current.fields[number].label == "required"
             self.add(Kind.REQUIRED_FIELD_ADDED if required else Kind.FIELD_ADDED, str(number))
 
-    def _field(self, previous: Field, current: Field, path: tuple[str, ...]) -> None:
+    def _field(self, previous: Field, current: Field, path: tuple[str, ...]) -> Recursion[None]:
         if previous.name != current.name:
             self.add(Kind.FIELD_NAME_CHANGED, *path)
-        for kind in self._type_changes(previous.type, current.type, (previous.label, current.label)):
+        kinds = yield self._type_changes(previous.type, current.type, (previous.label, current.label))
+        for kind in kinds:
             self.add(kind, *path)
 
     def _type_changes(
         self, previous: str, current: str, labels: tuple[str | None, str | None]
-    ) -> Iterator[Kind]:
+    ) -> Recursion[list[Kind]]:
         old_map, new_map = self._previous.map_types(previous), self._current.map_types(current)
         if old_map is not None and new_map is not None:
+            changes: list[Kind] = []
             for old, new in zip(old_map, new_map, strict=True):
-                yield from self._type_changes(old, new, (None, None))
-            return
+                changes += yield self._type_changes(old, new, (None, None))
+            return changes
         old_encoding, new_encoding = self._previous.encoding(previous), self._current.encoding(current)
         if old_map or new_map or (old_encoding is None) != (new_encoding is None):
-            yield Kind.FIELD_KIND_CHANGED
-        elif old_encoding is None:
-            yield from self._message_changes(previous, current)
-        elif old_encoding != new_encoding:
-            yield Kind.FIELD_SCALAR_KIND_CHANGED
-        elif None not in labels and labels[0] != labels[1]:
+            return [Kind.FIELD_KIND_CHANGED]
+        if old_encoding is None:
+            is_changed = yield self._message_is_changed(previous, current)
+            return [Kind.FIELD_NAMED_TYPE_CHANGED] if is_changed else []
+        if old_encoding != new_encoding:
+            return [Kind.FIELD_SCALAR_KIND_CHANGED]
+        if None not in labels and labels[0] != labels[1]:
             is_bytes = old_encoding == "bytes"
-            yield Kind.FIELD_STRING_OR_BYTES_LABEL_CHANGED if is_bytes else Kind.FIELD_NUMERIC_LABEL_CHANGED
+            return [
+                Kind.FIELD_STRING_OR_BYTES_LABEL_CHANGED if is_bytes else Kind.FIELD_NUMERIC_LABEL_CHANGED
+            ]
+        return []
 
-    def _message_changes(self, previous: str, current: str) -> Iterator[Kind]:
+    def _message_is_changed(self, previous: str, current: str) -> Recursion[bool]:
         old = self._previous.types.type(previous, self._previous.scope)
         new = self._current.types.type(current, self._current.scope)
         if old is None or new is None:
-            if previous != current:
-                yield Kind.FIELD_NAMED_TYPE_CHANGED
-            return
+            return previous != current
         local_name = old.full_name.removeprefix(old.package + ".")
-        if local_name != new.full_name.removeprefix(new.package + ".") or (
-            not (old.is_local and new.is_local) and self._has_incompatible_reference(old, new, local_name)
-        ):
-            yield Kind.FIELD_NAMED_TYPE_CHANGED
+        if local_name != new.full_name.removeprefix(new.package + "."):
+            return True
+        if old.is_local and new.is_local:
+            return False
+        is_changed: bool = yield self._has_incompatible_reference(old, new, local_name)
+        return is_changed
 
-    def _has_incompatible_reference(self, old: TypeEntry, new: TypeEntry, local_name: str) -> bool:
+    def _has_incompatible_reference(self, old: TypeEntry, new: TypeEntry, local_name: str) -> Recursion[bool]:
         """Compare two messages at the place of their declaration, and add what is found there."""
         previous, current = old.element, new.element
         if not isinstance(previous, Message) or not isinstance(current, Message):
@@ -341,7 +347,7 @@ class _Comparison:
             names,
             self._progress,
         )
-        comparison.message(previous, current)
+        yield comparison.message(previous, current)
         self.found += comparison.found
         return not all(difference.is_compatible for difference in comparison.found)
 

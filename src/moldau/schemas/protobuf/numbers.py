@@ -7,7 +7,7 @@ decimal number. It is rounded by its binary value, and the digits of a large one
 from __future__ import annotations
 
 import re
-from decimal import ROUND_HALF_EVEN, Decimal, localcontext
+from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation, localcontext
 from math import isfinite
 
 from moldau.schemas import float32
@@ -27,7 +27,11 @@ def normalized_number(text: str) -> str:
     decimal = _DECIMAL.fullmatch(text)
     # An integer with a leading zero is octal, or not a number.
     if decimal and not text.removeprefix("-").isdecimal():
-        return _printed(_value(decimal["number"], text[-1]), text)
+        try:
+            return _printed(_value(decimal["number"], text[-1]), text)
+        except InvalidOperation:
+            # An exponent beyond all limits.
+            return text
     return text
 
 

@@ -8,7 +8,7 @@ from moldau.schemas.json.diff import contents
 from moldau.schemas.json.diff.findings import Findings
 from moldau.schemas.json.diff.scalars import compare_limit
 from moldau.schemas.json.model import Array, Empty, Nothing, Schema
-from moldau.schemas.json.trampoline import Recursion
+from moldau.schemas.trampoline import Recursion
 
 if TYPE_CHECKING:
     from moldau.schemas.json.diff.compare import Comparison

@@ -29,8 +29,8 @@ from moldau.schemas.json.model import (
     Structures,
     referred,
 )
-from moldau.schemas.json.trampoline import Recursion, run
 from moldau.schemas.schema import InvalidSchema
+from moldau.schemas.trampoline import Recursion, run
 
 #: The steps of a comparison: a step is a pair that is compared or looked up. A million takes about a second.
 MAX_STEPS = 1_000_000

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from moldau.schemas.json.diff.findings import Findings
 from moldau.schemas.json.model import Array, Empty, Nothing, Object, Schema
-from moldau.schemas.json.trampoline import Recursion
+from moldau.schemas.trampoline import Recursion
 
 if TYPE_CHECKING:
     from moldau.schemas.json.diff.compare import Comparison

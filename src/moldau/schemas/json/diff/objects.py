@@ -9,7 +9,7 @@ from moldau.schemas.json.diff import contents
 from moldau.schemas.json.diff.findings import Findings
 from moldau.schemas.json.diff.scalars import compare_limit
 from moldau.schemas.json.model import Empty, Nothing, Object, Reference, Schema
-from moldau.schemas.json.trampoline import Recursion
+from moldau.schemas.trampoline import Recursion
 
 if TYPE_CHECKING:
     from moldau.schemas.json.diff.compare import Comparison
@@ -69,6 +69,7 @@ def _removed(
     if contents.is_open(update):
         found.add("PROPERTY_REMOVED_FROM_OPEN_CONTENT_MODEL", *path)
         return
+    comparison.steps.take(len(update.pattern_properties))
     covering = contents.covering(update, path[1])
     if covering is not None:
         inner = yield comparison.of(schema, covering)
@@ -96,6 +97,7 @@ def _added(
             noun = "PROPERTY_WITH_EMPTY_SCHEMA"
         found.add(f"{noun}_ADDED_TO_OPEN_CONTENT_MODEL", *path)
         return
+    comparison.steps.take(len(original.pattern_properties))
     covering = contents.covering(original, name)
     if covering is not None:
         inner = yield comparison.of(covering, schema)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from moldau.schemas.json.diff.findings import Findings
 from moldau.schemas.json.diff.matching import maximum_matching
 from moldau.schemas.json.model import Combined, Criterion, Schema, Structures, referred
-from moldau.schemas.json.trampoline import Recursion
+from moldau.schemas.trampoline import Recursion
 
 if TYPE_CHECKING:
     from moldau.schemas.json.diff.compare import Comparison

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroSerializer
@@ -74,6 +74,14 @@ def refused(answer: Any) -> dict[int, str]:
 
 def end_offset(world: World, topic: str) -> int:
     return int(fetch(world.bootstrap, topic).high_watermark)
+
+
+def values_from(world: World, topic: str, offset: int) -> list[bytes]:
+    consumer = Consumer({"bootstrap.servers": world.bootstrap, "group.id": "none"})
+    consumer.assign([TopicPartition(topic, 0, offset)])
+    found = consumer.consume(end_offset(world, topic) - offset, 30)
+    consumer.close()
+    return [message.value() or b"" for message in found]
 
 
 @pytest.mark.parametrize("codec", [0, GZIP, SNAPPY, LZ4, ZSTD])
@@ -209,9 +217,20 @@ def test_cached_ids_are_accepted_while_the_registry_is_down(world: World) -> Non
         assert answer.error_code == ErrorCode.REQUEST_TIMED_OUT
         assert "The schema registry cannot be asked" in answer.error_message
         assert refused(world.produce("outage", b"plain"))
+        # A producer retries what the broker cannot check, and keeps the order.
+        outcomes: list[KafkaError | None] = []
+        producer = Producer({"bootstrap.servers": world.bootstrap, "linger.ms": 0})
+        before = end_offset(world, "outage")
+        for number in range(5):
+            value = framed(other if number == 0 else cached, b"%d" % number)
+            producer.produce("outage", value, on_delivery=lambda error, _: outcomes.append(error))
+        assert producer.flush(1.5) > 0
+        assert end_offset(world, "outage") == before
     finally:
         world.registry.start()
-    eventually(lambda: world.produce("outage", framed(other)).error_code == 0, what="the id is accepted")
+    assert producer.flush(30) == 0
+    assert outcomes == [None] * 5
+    assert [value[5:] for value in values_from(world, "outage", before)] == [b"0", b"1", b"2", b"3", b"4"]
 
 
 def test_registry_that_does_not_answer_delays_only_the_connection_that_needs_it() -> None:

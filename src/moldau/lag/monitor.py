@@ -71,6 +71,8 @@ class LagMonitor:
         self._collector = Collector(cluster, self._clock, groups, topics)
         self._evaluator = LagEvaluator(self.rules)
         self._task: asyncio.Task[None] | None = None
+        self._stopped = asyncio.Event()
+        self._reason = ""
 
     @property
     def settings(self) -> ClientSettings:
@@ -84,6 +86,12 @@ class LagMonitor:
         """Observe the cluster once, then in the background; `KafkaError` if it cannot be reached."""
         await self.observe()
         self._task = asyncio.create_task(self._observe_always())
+        self._task.add_done_callback(self._ended)
+
+    async def failed(self) -> str:
+        """Wait until the monitor cannot continue, and return the reason; usually it never returns."""
+        await self._stopped.wait()
+        return self._reason
 
     async def close(self) -> None:
         if self._task is not None:
@@ -105,6 +113,13 @@ class LagMonitor:
             for listener in self.on_change:
                 listener(change)
         return self.snapshot
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            logger.error("The lag monitor has stopped", exc_info=error)
+            self._reason = f"The lag monitor has stopped: {error!r}"
+            self._stopped.set()
 
     async def _observe_always(self) -> None:
         loop = asyncio.get_running_loop()

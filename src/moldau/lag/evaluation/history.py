@@ -59,8 +59,8 @@ class CommitHistory:
         return _commit(*self._values[-_WIDTH:]) if self._values else None
 
     def commits(self) -> list[Commit]:
-        values = self._values
-        return [_commit(*values[i : i + _WIDTH]) for i in range(0, len(values), _WIDTH)]
+        values = self._values.tolist()
+        return list(map(_commit, values[::_WIDTH], values[1::_WIDTH], values[2::_WIDTH]))
 
 
 def _commit(offset: int, time_ms: int, lag: int) -> Commit:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
 from moldau.http.asgi import Application, Receive, Scope, Send, header, send_response
@@ -39,9 +38,7 @@ class LagService:
             await self._webhook.close()
 
     async def failed(self) -> str:
-        """A monitor retries for ever."""
-        await asyncio.Event().wait()
-        return ""
+        return await self._monitor.failed()
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] != "/metrics":

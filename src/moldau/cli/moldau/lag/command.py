@@ -206,9 +206,11 @@ async def _watch(
     monitor: LagMonitor, options: argparse.Namespace, show: Callable[[LagSnapshot], None]
 ) -> int:
     await monitor.start()
-    while True:
+    failed = asyncio.create_task(monitor.failed())
+    while not failed.done():
         show(monitor.snapshot)
-        await asyncio.sleep(monitor.rules.interval_ms / 1000)
+        await asyncio.wait([failed], timeout=monitor.rules.interval_ms / 1000)
+    raise ToolError(failed.result())
 
 
 def _json(snapshot: LagSnapshot) -> None:

@@ -221,3 +221,14 @@ def test_the_proxy_stops_although_the_cluster_does_not_answer() -> None:
         process.terminate()
         assert process.wait(20) == 0
         cluster.nodes[0].resume()
+
+
+def test_schemas_that_would_stall_the_proxy(world: World) -> None:
+    levels = {str(n): {"allOf": [{"$ref": f"#/definitions/{n + 1}"}] * 2} for n in range(30)}
+    branching = {"$ref": "#/definitions/0", "definitions": {**levels, "30": {"type": "object"}}}
+    backtracking = {"properties": {"a": {"pattern": "^(a+)+$"}}}
+    for topic, schema in (("bad-branching", branching), ("bad-backtracking", backtracking)):
+        value = {"type": "JSONSCHEMA", "schema": json.dumps(schema), "data": {"a": "a" * 50 + "!"}}
+        answer = world.rest("POST", world.v3(f"/topics/{topic}/records"), {"value": value})
+        assert answer.body["error_code"] == 400, answer.body
+        assert world.rest("GET", "/topics").status == 200

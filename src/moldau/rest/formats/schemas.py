@@ -293,7 +293,9 @@ class JsonSchemaJson:
 
     def __init__(self, text: str, references: Mapping[str, str]) -> None:
         from moldau.client.registry.codecs.json_schema import JsonSchemaCodec
+        from moldau.rest.formats.bounds import use_linear_patterns
 
+        use_linear_patterns()
         self._codec = JsonSchemaCodec(text, references)
 
     @property
@@ -304,7 +306,10 @@ class JsonSchemaJson:
         return _frame(id)
 
     def encode(self, data: Any) -> bytes:
-        self._codec.check(data)
+        from moldau.rest.formats.bounds import bounded_time
+
+        with bounded_time():
+            self._codec.check(data)
         return encode_json(data)
 
     def decode(self, framed: bytes) -> Any:

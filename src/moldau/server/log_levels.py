@@ -12,8 +12,13 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.config.definition import ConfigSource, ConfigType
 from moldau.config.describe import ConfigEntryDescription
 from moldau.security.acl.audit import AUDIT_LOGGER
+from moldau.server.dispatch.request_log import REQUEST_LOG, REQUEST_LOGGER, SLOW_LOGGER
 
 ROOT = "root"
+#: Loggers that are not named after modules of ours.
+_OTHERS = (AUDIT_LOGGER, REQUEST_LOGGER)
+#: Loggers that have a level of their own until one is set.
+_OFF = (REQUEST_LOGGER, SLOW_LOGGER)
 LEVELS = {
     "TRACE": logging.DEBUG,
     "DEBUG": logging.DEBUG,
@@ -27,7 +32,7 @@ _NAMES = {level: name for name, level in LEVELS.items() if name != "TRACE"}
 
 def logger_names() -> list[str]:
     ours = (name for name in logging.root.manager.loggerDict if name.split(".")[0] == "moldau")
-    return [ROOT, *sorted((AUDIT_LOGGER, *ours))]
+    return [ROOT, *sorted((*_OTHERS, *ours))]
 
 
 def describe_loggers(names: Collection[str] | None) -> list[ConfigEntryDescription]:
@@ -53,7 +58,9 @@ def check_logger(name: str) -> None:
 
 
 def set_level(name: str, level: str | None) -> None:
-    _logger(name).setLevel(LEVELS[level] if level is not None else logging.NOTSET)
+    default = logging.WARNING if name in _OFF else logging.NOTSET
+    _logger(name).setLevel(LEVELS[level] if level is not None else default)
+    REQUEST_LOG.refresh()
 
 
 def _logger(name: str) -> logging.Logger:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.apis import APIS
 from moldau.server.broker import Broker
+from moldau.server.dispatch.audit import audited
 from moldau.server.dispatch.context import Handler, ServedApi
 from moldau.server.handlers import (
     add_offsets_to_txn,
@@ -401,7 +402,7 @@ def broker_handlers(broker: Broker) -> dict[int, Handler]:
     handlers: dict[int, Handler] = {key: bind(broker) for key, bind in BROKER_APIS.items()}
     if broker.telemetry is not None:
         handlers.update(telemetry_handlers(broker.telemetry))
-    return handlers
+    return audited(handlers)
 
 
 def telemetry_handlers(telemetry: ClientTelemetry) -> dict[int, Handler]:
@@ -414,7 +415,7 @@ def telemetry_handlers(telemetry: ClientTelemetry) -> dict[int, Handler]:
 
 
 def controller_handlers(services: NodeServices) -> dict[int, Handler]:
-    return {key: bind(services) for key, bind in CONTROLLER_APIS.items()}
+    return audited({key: bind(services) for key, bind in CONTROLLER_APIS.items()})
 
 
 # Handlers with many dependencies.

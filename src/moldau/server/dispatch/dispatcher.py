@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from moldau.base.errors import ErrorCode, KafkaError
@@ -28,10 +29,11 @@ from moldau.server.dispatch.context import (
     ServedApi,
 )
 from moldau.server.dispatch.frames import decode_frame, encode_frame, not_served
+from moldau.server.dispatch.request_log import REQUEST_LOG
 from moldau.server.dispatch.throttle import UNLIMITED, RequestMeter, Throttle
 
 if TYPE_CHECKING:
-    from moldau.server.metrics.requests import RequestMetrics, WaitingRequest
+    from moldau.server.metrics.requests import RequestMetrics
 
 logger = logging.getLogger(__name__)
 
@@ -55,13 +57,14 @@ class ApiDispatcher:
         self._on_disconnect = on_disconnect
         self._throttle = throttle or UNLIMITED
         self._requests = requests
+        self._log = REQUEST_LOG
 
     def dispatch(self, connection: Connection, frame: memoryview) -> Response:
         if connection.principal is None or connection.session_ends_at is not None:
             response = self._authentication.intercept(connection, frame)
             if response is not None:
                 return response
-        begin = 0.0 if self._requests is None else self._requests.now()
+        begin = monotonic() if self._requests is not None or self._log.enabled else 0.0
         meter = self._throttle.begin(connection, len(frame)) if self._throttle.quotas.active else None
         header, served, request = decode_frame(self._apis, frame)
         if served is None or request is None:
@@ -105,29 +108,48 @@ class ApiDispatcher:
             if meter is not None:
                 meter.answered(result)
             response = Response(encode_frame(header, result))
-            if self._requests is not None:
-                self._requests.answered(header, request, result, begin)
+            if begin:
+                self._answered(served, header, context, request, result, begin)
             return response
         overlapping = False
         if isinstance(result, Pending):
             if result.keeps_frame:
                 context.connection.keep_frame()
             overlapping, result = result.overlapping, result.response
-        waiting = None if self._requests is None else self._requests.waiting(header, request, begin)
-        pending = self._later(served, header, request, result, meter, waiting)
+        handled = monotonic() if begin else 0.0
+        pending = self._later(served, header, context, request, result, meter, begin, handled)
         return Response(pending=pending, overlapping=overlapping)
+
+    def _answered(
+        self,
+        served: ServedApi,
+        header: RequestHeader,
+        context: RequestContext,
+        request: Message,
+        response: Message | None,
+        begin: float,
+    ) -> None:
+        if self._requests is not None:
+            self._requests.answered(header, request, response, begin)
+        if self._log.enabled:
+            elapsed_ms = (monotonic() - begin) * 1000
+            self._log.completed(served.api.name, context, response, elapsed_ms, elapsed_ms)
 
     async def _later(
         self,
         served: ServedApi,
         header: RequestHeader,
+        context: RequestContext,
         request: Message,
         result: Awaitable[Message | None],
         meter: RequestMeter | None,
-        waiting: WaitingRequest | None,
+        begin: float,
+        handled: float,
     ) -> Parts:
-        if waiting is not None:
-            waiting.begin()
+        """Return the response of a handler that returned at `handled`; 0 if the request is not measured."""
+        waiting = None
+        if begin and self._requests is not None:
+            waiting = self._requests.waiting(header, request, begin, handled)
         try:
             response = await (result if meter is None else meter.measured(result))
         except CloseConnection:
@@ -142,6 +164,9 @@ class ApiDispatcher:
         parts = encode_frame(header, response)
         if waiting is not None:
             waiting.answered(response)
+        if begin and self._log.enabled:
+            local_ms, total_ms = (handled - begin) * 1000, (monotonic() - begin) * 1000
+            self._log.completed(served.api.name, context, response, local_ms, total_ms)
         return parts
 
 

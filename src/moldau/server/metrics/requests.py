@@ -112,9 +112,11 @@ class RequestMetrics:
 
     # For the dispatcher.
 
-    def waiting(self, header: RequestHeader, request: Message, begin: float) -> WaitingRequest:
-        """Return the measurement of a request whose handler has returned without a response."""
-        return WaitingRequest(self, self._of(header, request), header.api_version, begin)
+    def waiting(
+        self, header: RequestHeader, request: Message, begin: float, handled: float
+    ) -> WaitingRequest:
+        """Return the measurement of a request whose handler returned at `handled` without a response."""
+        return WaitingRequest(self, self._of(header, request), header.api_version, begin, handled)
 
     def answered(
         self, header: RequestHeader, request: Message, response: Message | None, begin: float
@@ -155,16 +157,19 @@ class WaitingRequest:
     __slots__ = ("_begin", "_handled", "_metrics", "_recorder", "_version")
 
     def __init__(
-        self, metrics: RequestMetrics, recorder: RequestRecorder, version: int, begin: float
+        self,
+        metrics: RequestMetrics,
+        recorder: RequestRecorder,
+        version: int,
+        begin: float,
+        handled: float,
     ) -> None:
         self._metrics = metrics
         self._recorder = recorder
         self._version = version
         self._begin = begin
-        self._handled = metrics.now()
-
-    def begin(self) -> None:
-        self._recorder.waiting += 1
+        self._handled = handled
+        recorder.waiting += 1
 
     def end(self) -> None:
         self._recorder.waiting -= 1

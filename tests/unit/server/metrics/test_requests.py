@@ -51,9 +51,8 @@ def test_a_request_that_waits_has_three_times() -> None:
     clock = Seconds()
     metrics = RequestMetrics(clock)
     clock.now += 0.001
-    waiting = metrics.waiting(header(ApiKey.PRODUCE, 9), ProduceRequest(), 100.0)
+    waiting = metrics.waiting(header(ApiKey.PRODUCE, 9), ProduceRequest(), 100.0, clock.now)
     recorder = next(each for each in metrics if each.name == "Produce")
-    waiting.begin()
     assert recorder.waiting == 1
     clock.now += 0.009
     waiting.end()

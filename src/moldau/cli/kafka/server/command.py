@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
+from moldau.base.json_log import FORMATS, TEXT, TEXT_FORMAT, configure_logging
 from moldau.cli.shared.arguments import ToolParser, UsageError
 from moldau.cli.shared.connection import load_config
 from moldau.cli.shared.tool import ToolError, run_tool, warn
@@ -18,7 +19,7 @@ Ready = Callable[[dict[str, int]], None]
 
 #: Passed to nodes by the process that supervises them; see `stop_at_end_of_input`.
 STOP_WITH_INPUT = "--stop-with-input"
-LOG_FORMAT = "[%(asctime)s] %(levelname)s %(message)s (%(name)s)"
+LOG_FORMAT = TEXT_FORMAT
 #: A node that may depend on others is not awaited longer than this: the next command may start them.
 _READY_TIMEOUT_WITH_OTHERS_S = 3.0
 
@@ -47,6 +48,13 @@ def _start_parser() -> ToolParser:
         action="append",
         default=[],
     )
+    parser.option(
+        "--log-format",
+        "FORMAT",
+        "Log as text, or as lines of JSON with the fields of each event (json).",
+        choices=FORMATS,
+        default=TEXT,
+    )
     parser.add_argument(STOP_WITH_INPUT, action="store_true", help=argparse.SUPPRESS)
     return parser
 
@@ -56,11 +64,13 @@ def _start(options: argparse.Namespace) -> int:
     if options.stop_with_input:
         threading.Thread(target=stop_at_end_of_input, daemon=True).start()
     if not options.daemon:
-        return _run(properties)
+        return _run(properties, options.log_format)
     from moldau.cli.kafka.server.daemon import start_in_background
 
     timeout_s = None if _needs_no_other(properties) else _READY_TIMEOUT_WITH_OTHERS_S
-    return start_in_background(lambda ready: _run(properties, lambda ports: ready()), timeout_s)
+    return start_in_background(
+        lambda ready: _run(properties, options.log_format, lambda ports: ready()), timeout_s
+    )
 
 
 def _needs_no_other(properties: Mapping[str, str]) -> bool:
@@ -88,11 +98,11 @@ def overrides(words: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _run(properties: Mapping[str, str], on_ready: Ready | None = None) -> int:
+def _run(properties: Mapping[str, str], log_format: str, on_ready: Ready | None = None) -> int:
     """Run a node in this process and log to standard output."""
     from moldau.server.run import StartError, run_node
 
-    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, stream=sys.stdout)
+    configure_logging(log_format, logging.INFO, sys.stdout)
     try:
         return run_node(properties, on_ready=on_ready)
     except StartError as error:

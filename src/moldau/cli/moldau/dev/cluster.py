@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from moldau import __version__
+from moldau.base.json_log import TEXT
 from moldau.cli.kafka.server.command import STOP_WITH_INPUT, overrides
 from moldau.cli.moldau.dev.node import DEFAULT_PORT
 from moldau.cli.moldau.dev.security import announce_clients, dev_security
@@ -42,15 +43,19 @@ Announce = Callable[[str], None]
 class _Node:
     """The process of a node, and its log."""
 
-    def __init__(self, member: Member, folder: Path, *, verbose: bool, announce: Announce) -> None:
+    def __init__(
+        self, member: Member, folder: Path, verbose: bool, announce: Announce, log_format: str
+    ) -> None:
         self.member = member
         self.folder = folder
         self.log = folder / _LOG
         self._verbose = verbose
         self._announce = announce
+        self._log_format = log_format
 
     def start(self, properties: Path) -> None:
         command = [sys.executable, "-m", "moldau.cli.kafka.server.command", str(properties), STOP_WITH_INPUT]
+        command += ["--log-format", self._log_format]
         with self.log.open("ab") as output:
             self.process = subprocess.Popen(
                 command,
@@ -96,6 +101,7 @@ def dev_cluster(
     secure: bool = False,
     services: DevServices | None = None,
     metrics_port: int | None = None,
+    log_format: str = TEXT,
 ) -> int:
     """Run the cluster until Ctrl-C or SIGTERM and return the exit code."""
     folder = Path(data).absolute()
@@ -104,7 +110,7 @@ def dev_cluster(
         security = dev_security(folder, secure=secure)
         plan = _plan(folder, brokers, port)
         nodes = [
-            _Node(member, node_folder(folder, member.id), verbose=verbose, announce=announce)
+            _Node(member, node_folder(folder, member.id), verbose, announce, log_format)
             for member in plan.members
         ]
         files = [

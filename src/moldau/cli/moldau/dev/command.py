@@ -28,6 +28,9 @@ AllServices = Annotated[
 RegistryPort = Annotated[
     int, typer.Option(metavar="PORT", min=0, max=65535, help="Port of the schema registry.")
 ]
+LogFormat = Annotated[
+    str, typer.Option(metavar="FORMAT", help="Log as text, or as lines of JSON (json).", show_default="text")
+]
 MetricsPort = Annotated[
     int | None,
     typer.Option(
@@ -78,6 +81,7 @@ def dev(
     registry_port: RegistryPort = 8081,
     rest_port: RestPort = 8082,
     metrics_port: MetricsPort = None,
+    log_format: LogFormat = "text",
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print the log of each node.")] = False,
 ) -> None:
     """Run a broker, or a cluster of brokers, without any configuration, until Ctrl-C.
@@ -85,7 +89,7 @@ def dev(
     Only clients on this machine can connect. Data is kept between starts.
     """
     from moldau.cli.moldau.dev.cluster import dev_cluster, planned_brokers
-    from moldau.cli.moldau.dev.node import DEFAULT_PORT, dev_node
+    from moldau.cli.moldau.dev.node import DEFAULT_PORT, checked_format, dev_node
     from moldau.cli.moldau.dev.services import DevServices
 
     announce = Console(highlight=False, soft_wrap=True, markup=False).print
@@ -97,9 +101,8 @@ def dev(
             start = partial(dev_node, port=DEFAULT_PORT if port is None else port)
         else:
             start = partial(dev_cluster, brokers=count, port=port)
-        start = partial(
-            start, data=data, settings=setting or (), announce=announce, metrics_port=metrics_port
-        )
+        start = partial(start, data=data, settings=setting or (), announce=announce)
+        start = partial(start, metrics_port=metrics_port, log_format=checked_format(log_format))
         with DevServices(
             registry_port=registry_port if registry or all_services else None,
             rest_port=rest_port if rest or all_services else None,

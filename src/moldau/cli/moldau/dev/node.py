@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from moldau import __version__
-from moldau.cli.kafka.server.command import LOG_FORMAT, overrides
+from moldau.base.json_log import FORMATS, TEXT, configure_logging
+from moldau.cli.kafka.server.command import overrides
 from moldau.cli.moldau.dev.security import announce_clients, dev_security
 from moldau.cli.moldau.dev.services import DevServices
 from moldau.cli.shared.tool import ToolError
@@ -28,6 +29,7 @@ def dev_node(
     secure: bool = False,
     services: DevServices | None = None,
     metrics_port: int | None = None,
+    log_format: str = TEXT,
 ) -> int:
     """Run the node until Ctrl-C or SIGTERM and return the exit code."""
     from moldau.server.run import StartError, format_if_needed, run_node
@@ -48,7 +50,7 @@ def dev_node(
             services.start(f"localhost:{clients}", security, announce)
         announce("Press Ctrl-C to stop.")
 
-    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format=LOG_FORMAT)
+    configure_logging(log_format, logging.INFO if verbose else logging.WARNING)
     options = FormatOptions()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -71,6 +73,12 @@ def dev_node(
     # A terminal prints ^C at the cursor.
     announce("\nStopped." if sys.stdout.isatty() else "Stopped.")
     return code
+
+
+def checked_format(log_format: str) -> str:
+    if log_format not in FORMATS:
+        raise ToolError(f"--log-format is {' or '.join(FORMATS)}, not {log_format}.")
+    return log_format
 
 
 def _with_remedy(error: Exception, port: int, data: str) -> str:

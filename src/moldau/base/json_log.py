@@ -1,0 +1,41 @@
+"""Log records as lines of JSON, for programs that collect logs.
+
+Each line has `time`, `level`, `logger`, `event`, `message`, and the fields of the event if it has any.
+`event` is the same for every record of one kind: the name that the caller gives (`extra={"event": …,
+"fields": …}`), or the text of the message without its values.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from datetime import UTC, datetime
+from typing import Any, Final
+
+TEXT: Final = "text"
+JSON: Final = "json"
+FORMATS: Final = (TEXT, JSON)
+TEXT_FORMAT: Final = "[%(asctime)s] %(levelname)s %(message)s (%(name)s)"
+
+
+class JsonFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "event": getattr(record, "event", None) or str(record.msg),
+            "message": record.getMessage(),
+        }
+        line.update(getattr(record, "fields", {}))
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False, default=str)
+
+
+def configure_logging(log_format: str, level: int, stream: Any = None) -> None:
+    """Log to a stream, standard error by default, as text or as lines of JSON."""
+    logging.basicConfig(level=level, format=TEXT_FORMAT, stream=stream)
+    if log_format == JSON:
+        for handler in logging.root.handlers:
+            handler.setFormatter(JsonFormatter())

@@ -1,0 +1,155 @@
+"""Logs of a real node: as JSON, of requests switched on at run time, and of administrative requests."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from moldau.local.ports import ReservedPorts
+from moldau.testing import Cluster
+from tests.harness.nodes.leaders import wait_until_in_sync
+from tests.harness.tools import ToolRun, run_tool
+from tests.harness.waiting import eventually
+
+
+@pytest.fixture(scope="module")
+def logged() -> Iterator[Cluster]:
+    with Cluster(config={"auto.create.topics.enable": True}) as cluster:
+        yield cluster
+
+
+def set_level(cluster: Cluster, *words: str) -> ToolRun:
+    return run_tool(
+        "kafka-configs",
+        *("--bootstrap-server", cluster.bootstrap_servers, "--alter"),
+        *("--entity-type", "broker-loggers", "--entity-name", "1", *words),
+    )
+
+
+def lines_with(cluster: Cluster, *words: str) -> list[str]:
+    return [line for line in cluster.log_file.read_text().splitlines() if all(word in line for word in words)]
+
+
+def produce(cluster: Cluster, client_id: str) -> None:
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "client.id": client_id})
+    producer.produce("logged", b"x")
+    assert producer.flush(30) == 0
+
+
+def test_the_request_log_is_switched_at_run_time(logged: Cluster) -> None:
+    produce(logged, "before")
+    assert lines_with(logged, "client_id=before") == []
+    assert set_level(logged, "--add-config", "kafka.request.logger=DEBUG").code == 0
+    produce(logged, "during")
+    found = eventually(lambda: lines_with(logged, "api=Produce", "client_id=during", "error=NONE"))
+    assert "(kafka.request.logger)" in found[0]
+    assert "principal=User:ANONYMOUS" in found[0]
+    assert lines_with(logged, "api=Metadata", "client_id=during")
+    assert set_level(logged, "--delete-config", "kafka.request.logger").code == 0
+    produce(logged, "after")
+    assert lines_with(logged, "client_id=after") == []
+
+
+def test_slow_requests_are_logged_when_switched_on() -> None:
+    """A write with acks=all that waits for a paused replica until it is fenced is slow."""
+    config = {
+        "broker.session.timeout.ms": 2000,
+        "broker.heartbeat.interval.ms": 300,
+        "default.replication.factor": 2,
+        "min.insync.replicas": 1,
+    }
+    with Cluster(brokers=2, controllers=1, config=config) as cluster:
+        first = cluster.node(1)
+        servers = {"bootstrap.servers": f"127.0.0.1:{first.port}"}
+        admin = AdminClient(servers)
+        admin.create_topics([NewTopic("slow", 1, replica_assignment=[[1, 2]])])["slow"].result(30)
+        wait_until_in_sync(cluster, "slow")
+        assert set_level(cluster, "--add-config", "moldau.slow.requests=INFO").code == 0
+        producer = Producer({**servers, "client.id": "writer", "acks": "all"})
+        producer.produce("slow", b"x")
+        assert producer.flush(30) == 0
+        cluster.pause(2)
+        producer.produce("slow", b"x")
+        assert producer.flush(30) == 0
+        cluster.resume(2)
+        text = first.log_file.read_text().splitlines()
+    slow = [line for line in text if "slow-request" in line and "client_id=writer" in line]
+    assert len(slow) == 1
+    assert "api=Produce" in slow[0]
+
+
+def test_both_request_logs_are_off_by_default(logged: Cluster) -> None:
+    described = run_tool(
+        "kafka-configs",
+        *("--bootstrap-server", logged.bootstrap_servers, "--describe"),
+        *("--entity-type", "broker-loggers", "--entity-name", "1"),
+    )
+    assert "moldau.slow.requests=WARN" in described.out
+    assert "kafka.request.logger=WARN" in described.out
+
+
+def test_administrative_requests_are_in_the_audit_log(logged: Cluster) -> None:
+    admin = AdminClient({"bootstrap.servers": logged.bootstrap_servers, "client.id": "auditor"})
+    admin.create_topics([NewTopic("audited", 1, 1)])["audited"].result(30)
+    with pytest.raises(Exception, match="TOPIC_ALREADY_EXISTS"):
+        admin.create_topics([NewTopic("audited", 1, 1)])["audited"].result(30)
+    found = eventually(lambda: lines_with(logged, "CreateTopics of audited by User:ANONYMOUS"))
+    assert [line.rsplit(": ", 1)[1].split()[0] for line in found] == ["NONE", "TOPIC_ALREADY_EXISTS"]
+    assert "(client auditor, listener PLAINTEXT)" in found[0]
+    words = ("--add-config", "retention.ms=1234567", "--entity-type", "topics", "--entity-name", "audited")
+    servers = ("--bootstrap-server", logged.bootstrap_servers)
+    assert run_tool("kafka-configs", *servers, "--alter", *words).code == 0
+    [line] = eventually(lambda: lines_with(logged, "IncrementalAlterConfigs of audited"))
+    assert "1234567" not in line
+
+
+def test_dev_logs_json(tmp_path: Path) -> None:
+    reserved = ReservedPorts("127.0.0.1")
+    port = reserved.choose()
+    command = [
+        sys.executable,
+        "-m",
+        "moldau",
+        "dev",
+        "--port",
+        str(port),
+        "--verbose",
+        "--log-format",
+        "json",
+    ]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        while "Press Ctrl-C" not in process.stdout.readline():
+            assert process.poll() is None
+        process.terminate()
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        reserved.release()
+    lines: list[dict[str, Any]] = [json.loads(line) for line in errors.splitlines()]
+    [ready] = [line for line in lines if line["event"] == "node %d of cluster %s is ready on %s"]
+    assert ready["message"].startswith("node 1 of cluster ")
+
+
+def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "moldau", "dev", "--log-format", "xml"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "--log-format is text or json, not xml." in done.stdout + done.stderr

@@ -101,6 +101,7 @@ class Judge:
         evidence = Evidence(
             state=group.observed.state,
             members=group.observed.members or (),
+            topics={each.topic for each in group.owners},
             progressing={each.member_id for each in partitions if _progresses(each)},
             rebalances=tuple(at for at in group.rebalances if at >= since),
             rates=rates,

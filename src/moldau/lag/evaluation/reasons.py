@@ -32,6 +32,8 @@ class Evidence:
 
     state: str
     members: Sequence[Member]
+    #: Topics of which members are assigned partitions.
+    topics: Set[str]
     #: Members that progress in some partition.
     progressing: Set[str]
     #: When the assignment changed within the window.
@@ -97,6 +99,11 @@ def _many_rebalances(lag: PartitionLag, commits: Sequence[Commit], evidence: Evi
 def _not_assigned(lag: PartitionLag, commits: Sequence[Commit], evidence: Evidence) -> str | None:
     if lag.member_id:
         return None
+    if lag.topic not in evidence.topics:
+        return (
+            f"{_name(lag)}: no member reads the topic any more; if that is intended, delete its offsets "
+            "(kafka-consumer-groups --delete-offsets)."
+        )
     return (
         f"{_name(lag)}: no member is assigned this partition; the group has {len(evidence.members)} "
         f"member(s){_last_rebalance(evidence)}."

@@ -14,11 +14,11 @@ RESIDENT_MEMORY: Final = gauge("process_resident_memory_bytes", "Resident memory
 VIRTUAL_MEMORY: Final = gauge("process_virtual_memory_bytes", "Virtual memory.")
 START_TIME: Final = gauge("process_start_time_seconds", "Start of the process, in seconds since 1970.")
 LOOP_LAG: Final = summary(
-    "moldau_event_loop_lag_milliseconds",
+    "moldau_event_loop_lag_seconds",
     "How late timers of the event loop run; requests that arrive meanwhile wait as long.",
 )
 LOOP_LAG_MAX: Final = gauge(
-    "moldau_event_loop_lag_max_milliseconds", "Largest lag of the event loop since the start."
+    "moldau_event_loop_lag_max_seconds", "Largest lag of the event loop since the start."
 )
 LOOP_BLOCKED: Final = counter(
     "moldau_event_loop_lag_over_budget_total", "Samples of the event loop's lag above 10 ms."

@@ -1,7 +1,7 @@
 """Requests by type: `kafka.network:type=RequestMetrics` and the socket server.
 
 A node handles requests on one event loop, so no request is queued between threads: the queue and send phases
-are 0, and what a loop that is too busy costs is `moldau_event_loop_lag_milliseconds`.
+are 0, and what a loop that is too busy costs is `moldau_event_loop_lag_seconds`.
 """
 
 from __future__ import annotations

@@ -32,9 +32,10 @@ def collect_process(scrape: Scrape, sampler: LoopSampler) -> None:
     scrape.add(process.MAX_FDS, float("inf") if limit == resource.RLIM_INFINITY else limit)
     scrape.add(process.START_TIME, sampler.started_at)
     lag = sampler.lag
-    quantiles = zip(QUANTILES, quantiles_ms(lag.recent()), strict=True)
-    scrape.add_summary(process.LOOP_LAG, quantiles, lag.sum_us / 1000, lag.count)
-    scrape.add(process.LOOP_LAG_MAX, sampler.loop_lag.largest_ms)
+    seconds = [milliseconds / 1000 for milliseconds in quantiles_ms(lag.recent())]
+    quantiles = zip(QUANTILES, seconds, strict=True)
+    scrape.add_summary(process.LOOP_LAG, quantiles, lag.sum_us / 1e6, lag.count)
+    scrape.add(process.LOOP_LAG_MAX, sampler.loop_lag.largest_ms / 1000)
     scrape.add(process.LOOP_BLOCKED, sampler.loop_lag.over_budget)
 
 

@@ -2,11 +2,14 @@
 
 An application finds the principal in `scope["moldau.principal"]` and the credentials in
 `scope["moldau.credentials"]`, and may raise `ApiError`. Any other exception is a bug: it is logged, and the
-client receives status 500 without its text.
+client receives status 500 without its text. A request that is cancelled because the service stops is answered
+with status 503.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 from typing import Final
 
@@ -21,6 +24,7 @@ from moldau.security.principal import ANONYMOUS
 logger = logging.getLogger(__name__)
 
 _INTERNAL: Final = "Internal Server Error"
+_STOPPING: Final = "The service is shutting down; send the request to another instance, or retry later."
 
 
 class Gate:
@@ -49,6 +53,10 @@ class Gate:
             return
         except ApiError as error:
             await send_error(send, error)
+        except asyncio.CancelledError:
+            # The response may have begun; then it ends here.
+            with contextlib.suppress(RuntimeError):
+                await send_error(send, ApiError(503, 503, _STOPPING))
         except Exception:
             logger.exception("%s %s failed", scope["method"], scope["path"])
             await send_error(send, ApiError(500, 500, _INTERNAL))

@@ -7,9 +7,10 @@ import base64
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -275,6 +276,47 @@ def test_a_running_request_is_finished_before_the_end() -> None:
         finish.set()
         assert (await answer).endswith('"done"')
         await closing
+
+    run(check)
+
+
+def test_a_request_that_lasts_too_long_at_the_end_is_answered() -> None:
+    async def check() -> None:
+        properties = {"listeners": "http://127.0.0.1:0", "shutdown.graceful.ms": "10"}
+        server = HttpServer(HttpSettings.from_properties(properties, default_port=0), SystemClock())
+        server.bind()
+        arrived = asyncio.Event()
+
+        async def endless(scope: Scope, receive: Receive, send: Send) -> None:
+            arrived.set()
+            await asyncio.Event().wait()
+
+        await server.open(endless)
+        answer = asyncio.ensure_future(exchange(server, request()))
+        await arrived.wait()
+        await server.close()
+        assert (await answer).startswith("HTTP/1.1 503 ") and "shutting down" in await answer
+
+    run(check)
+
+
+def test_headers_that_are_never_completed_end_the_connection() -> None:
+    async def check() -> None:
+        properties = {"listeners": "http://127.0.0.1:0", "idle.timeout.ms": "1000"}
+        server = HttpServer(HttpSettings.from_properties(properties, default_port=0), SystemClock())
+        server.bind()
+
+        async def application(scope: Scope, receive: Receive, send: Send) -> None:
+            await send_json(send, 200, "done")
+
+        await server.open(application)
+        parts = urlsplit(server.urls[0])
+        reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+        writer.write(b"GET / HTTP/1.1\r\nHost")
+        with suppress(ConnectionError):
+            assert await asyncio.wait_for(reader.read(), 10) == b""
+        writer.close()
+        await server.close()
 
     run(check)
 

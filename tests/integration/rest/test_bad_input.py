@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import functools
 import json
 import socket
@@ -232,3 +233,48 @@ def test_schemas_that_would_stall_the_proxy(world: World) -> None:
         answer = world.rest("POST", world.v3(f"/topics/{topic}/records"), {"value": value})
         assert answer.body["error_code"] == 400, answer.body
         assert world.rest("GET", "/topics").status == 200
+
+
+DEEP = 3000
+BAD_SCHEMAS = {
+    "avro-deep": ("AVRO", '{"type":"array","items":' * DEEP + '"int"' + "}" * DEEP),
+    "avro-union": ("AVRO", "[]"),
+    "avro-number": ("AVRO", "3"),
+    "avro-record": ("AVRO", '{"type":"record"}'),
+    "json-deep": ("JSONSCHEMA", '{"items":' * DEEP + "{}" + "}" * DEEP),
+    "json-list": ("JSONSCHEMA", "[1]"),
+    "json-type": ("JSONSCHEMA", '{"type":7}'),
+    "json-remote": ("JSONSCHEMA", '{"$ref":"http://127.0.0.1:9/x.json"}'),
+    "proto-deep": ("PROTOBUF", 'syntax="proto3";' + "message M {" * DEEP + "}" * DEEP),
+    "proto-text": ("PROTOBUF", "nonsense"),
+    "proto-empty": ("PROTOBUF", 'syntax="proto3";'),
+    "proto-import": ("PROTOBUF", 'syntax="proto3"; import "no.proto"; message A { no.B b = 1; }'),
+}
+
+
+@pytest.mark.parametrize("name", BAD_SCHEMAS)
+def test_bad_schemas_are_refused(world: World, name: str) -> None:
+    kind, schema = BAD_SCHEMAS[name]
+    value = {"type": kind, "schema": schema, "data": {}}
+    answer = world.rest("POST", world.v3(f"/topics/bad-{name}/records"), {"value": value})
+    assert answer.status == 200
+    assert answer.body["error_code"] in (400, 422), answer.body
+    v2 = {"value_schema": schema, "records": [{"value": {}}]}
+    refused = world.rest("POST", f"/topics/bad-{name}", v2, embedded(kind.lower()))
+    assert refused.status in (400, 422)
+
+
+def test_records_of_any_bytes_can_be_read(world: World) -> None:
+    """Bytes that name a schema but are not of it are shown as they are."""
+    schema = (
+        '{"type":"record","name":"R","fields":[{"name":"s","type":"string"},{"name":"d","type":"double"}]}'
+    )
+    value = {"type": "AVRO", "schema": schema, "data": {"s": "x", "d": 1.0}}
+    produced = world.rest("POST", world.v3("/topics/bad-bytes/records"), {"value": value}).body
+    frame = b"\0" + produced["value"]["schema_id"].to_bytes(4, "big")
+    for bad in (b"", b"\xff", b"\xff" * 20, b"\x04\xff\xff", b"\x80" * 50):
+        data = {"value": {"type": "BINARY", "data": base64.b64encode(frame + bad).decode()}}
+        assert world.rest("POST", world.v3("/topics/bad-bytes/records"), data).body["error_code"] == 200
+    _, text, _ = world.rest.raw("GET", world.v3("/topics/bad-bytes/records"))
+    types = [json.loads(line)["value"]["type"] for line in text.splitlines()]
+    assert types == ["AVRO", *["BINARY"] * 5]

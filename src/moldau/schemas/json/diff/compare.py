@@ -34,8 +34,8 @@ from moldau.schemas.trampoline import Recursion, run
 
 #: The steps of a comparison: a step is a pair that is compared or looked up. A million takes about a second.
 MAX_STEPS = 1_000_000
-#: What comparing a pair costs, in steps.
-_PAIR_STEPS = 10
+#: What comparing a pair costs, in steps; a leaf contains no other schemas.
+_PAIR_STEPS, _LEAF_STEPS = 10, 3
 #: After this many steps, pairs of equal structure share their findings: a web of many similar schemas.
 _SHARING_STEPS = 20_000
 
@@ -119,6 +119,7 @@ class Comparison:
             return self._known.get(pair, found)  # type: ignore[return-value]
         compare_leaf = _LEAVES.get(type(original))
         if compare_leaf is not None and type(original) is type(update):
+            self.steps.take(_LEAF_STEPS)
             _annotations(found, original, update)
             compare_leaf(found, original, update)
             self.compared[pair] = found

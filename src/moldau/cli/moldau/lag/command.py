@@ -190,16 +190,30 @@ async def _once(monitor: LagMonitor, options: argparse.Namespace, show: Callable
 
     snapshot = await monitor.observe()
     if options.window is not None:
-        begin = snapshot.time_ms
-        while snapshot.time_ms - begin < monitor.rules.window_ms:
-            await asyncio.sleep(monitor.rules.interval_ms / 1000)
-            snapshot = await monitor.observe()
+        snapshot = await _observe_window(monitor, snapshot.time_ms)
     if options.group and not snapshot.groups:
         raise ToolError(f"No group matches {', '.join(options.group)}.")
     show(snapshot)
     if snapshot.status is Status.OK:
         return int(any(each.error for each in snapshot.groups.values()))
     return _WARN if snapshot.status is Status.WARN else _ERR
+
+
+async def _observe_window(monitor: LagMonitor, begin_ms: int) -> LagSnapshot:
+    """Observe a whole window; rounds may fail, but not for as long as a window."""
+    from moldau.base.errors import KafkaError
+
+    now, window = asyncio.get_running_loop().time, monitor.rules.window_ms / 1000
+    succeeded = now()
+    while monitor.snapshot.time_ms - begin_ms < monitor.rules.window_ms:
+        await asyncio.sleep(monitor.rules.interval_ms / 1000)
+        try:
+            await monitor.observe()
+            succeeded = now()
+        except KafkaError:
+            if now() - succeeded > window:
+                raise
+    return monitor.snapshot
 
 
 async def _watch(

@@ -49,7 +49,7 @@ def _group_table(groups: Iterable[GroupLag]) -> Table:
             str(len(each.partitions)),
             str(each.total_lag),
             _seconds(longest),
-            _status(each.status, each.judged),
+            _status(each.status, each.judged, _observed(each)),
         )
     return table
 
@@ -71,7 +71,7 @@ def _numbers(lag: PartitionLag) -> Iterable[str]:
 
 
 def _owner(lag: PartitionLag) -> Iterable[Text]:
-    yield _status(lag.status, lag.judged)
+    yield _status(lag.status, lag.judged, lag.complete)
     yield Text(lag.client_id or _UNKNOWN)
     yield Text(lag.host or _UNKNOWN)
 
@@ -87,10 +87,16 @@ def _table(left: Iterable[str], right: Iterable[str], rest: Iterable[str]) -> Ta
     return table
 
 
-def _status(status: Status, judged: bool) -> Text:
-    """The verdict; in parentheses while the window is not complete."""
-    colour = _COLOURS.get(status, "red")
-    return Text(status.name, colour) if judged else Text(_UNKNOWN, "dim")
+def _status(status: Status, judged: bool, complete: float) -> Text:
+    """The verdict or, before it, how much of the window was observed."""
+    if judged:
+        return Text(status.name, _COLOURS.get(status, "red"))
+    return Text(f"{complete:.0%}" if complete else _UNKNOWN, "dim")
+
+
+def _observed(group: GroupLag) -> float:
+    """The observed fraction of the window, of the partition that was observed for the shortest time."""
+    return min((each.complete for each in group.partitions if each.committed is not None), default=0.0)
 
 
 def _seconds(age: Age | None) -> str:

@@ -61,7 +61,7 @@ class SchemaRegistry:
     async def start(self, urls: Sequence[str]) -> None:
         """Read the topic and join the group of the instances."""
         membership = Membership(self._log_settings.client, self._election_settings)
-        identity = _identity(self._properties, urls)
+        identity = identity_of(self._properties, urls)
         self._election = Election(membership, self._election_settings, identity, self._log)
         self._service = RegistryService(
             self._registry_settings,
@@ -108,7 +108,7 @@ class SchemaRegistry:
                 each.cancel()
 
 
-def _identity(properties: Mapping[str, str], urls: Sequence[str]) -> Identity:
+def identity_of(properties: Mapping[str, str], urls: Sequence[str]) -> Identity:
     """Return the address that other instances forward to: `host.name`, and the listener of the protocol."""
     scheme = first_of(
         properties, "inter.instance.protocol", "schema.registry.inter.instance.protocol"
@@ -118,7 +118,7 @@ def _identity(properties: Mapping[str, str], urls: Sequence[str]) -> Identity:
     chosen = urlsplit(next((url for url in urls if urlsplit(url).scheme == (scheme or "http")), urls[0]))
     host = chosen.hostname or "localhost"
     if host in _WILDCARDS:
-        host = socket.getfqdn()
+        host = socket.gethostname()
     eligible = "leader.eligibility" if "leader.eligibility" in properties else "master.eligibility"
     return Identity(
         host=properties.get("host.name", "").strip() or host,

@@ -17,7 +17,8 @@
 | `kafkagroup.session.timeout.ms` | 10000 | an instance without heartbeats leaves the group after this time |
 | `kafkagroup.heartbeat.interval.ms` | 1000 | interval of heartbeats |
 | `kafkagroup.rebalance.timeout.ms` | 300000 | time for the instances to join again |
-| `host.name`, `host.port` | of the first listener | address that other instances forward to |
+| `host.name` | of the listener | host that other instances forward to; that of this machine for 0.0.0.0 |
+| `host.port` | of the listener | port that other instances forward to |
 | `inter.instance.protocol` | http | scheme of that address; its listener is the first with this scheme |
 | `inter.instance.headers.whitelist` | | further request headers to forward |
 """

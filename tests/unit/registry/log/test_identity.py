@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import socket
 
 import pytest
 
+from moldau.config.definition import ConfigError
+from moldau.registry.command import identity_of
 from moldau.registry.log.identity import (
     DUPLICATE_URLS,
     Assignment,
@@ -63,3 +66,15 @@ def test_an_instance_stays_the_same_when_it_leads() -> None:
     assert not A.is_same(B)
     assert not A.is_same(None)
     assert Identity("::1", 1).url == "http://[::1]:1"
+
+
+def test_an_instance_announces_the_listener_of_the_protocol_between_instances() -> None:
+    urls = ["http://10.0.0.1:8081", "https://10.0.0.1:8443"]
+    assert identity_of({}, urls).url == "http://10.0.0.1:8081"
+    assert identity_of({"inter.instance.protocol": "https"}, urls).url == "https://10.0.0.1:8443"
+    named = {"host.name": "registry.example", "host.port": "80", "master.eligibility": "false"}
+    announced = identity_of(named, urls)
+    assert (announced.url, announced.eligible) == ("http://registry.example:80", False)
+    assert identity_of({}, ["http://0.0.0.0:8081"]).host == socket.gethostname()
+    with pytest.raises(ConfigError, match="no listener has this protocol"):
+        identity_of({"inter.instance.protocol": "https"}, urls[:1])

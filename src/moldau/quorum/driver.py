@@ -77,7 +77,7 @@ class RaftDriver:
         self._on_committed = on_committed
         self._on_leader_change = on_leader_change
         self._queue = SerialQueue(on_failure)
-        self._transport = Transport(
+        self.transport = Transport(
             settings,
             connector,
             on_response=self._on_response,
@@ -116,7 +116,7 @@ class RaftDriver:
         if self._timer is not None:
             self._timer.cancel()
         await self._queue.close()
-        await self._transport.close()
+        await self.transport.close()
         if self._leader is not None:
             self._leader.deactivate(KafkaError(ErrorCode.NOT_CONTROLLER, NOT_ACTIVE))
         self._notify_change()
@@ -136,7 +136,7 @@ class RaftDriver:
         await asyncio.wait([handover], timeout=self._request_timeout_s)
         if not handover.cancel() and (error := handover.exception()) is not None:
             logger.error("could not resign from the metadata quorum before the shutdown: %s", error)
-        await self._transport.drain()
+        await self.transport.drain()
 
     # Inputs.
 
@@ -298,7 +298,7 @@ class RaftDriver:
                 if quorum.is_leader and quorum.epoch == epoch:
                     await self._leader.append_control(ready.records)
         for outbound in ready.requests:
-            self._transport.send(outbound)
+            self.transport.send(outbound)
         if ready.voter_change_response is not None and self._voter_change is not None:
             if not self._voter_change.done():
                 self._voter_change.set_result(ready.voter_change_response)

@@ -142,6 +142,12 @@ class MetadataQuorum:
         return self._driver is not None and self._driver.raft.quorum.is_voter
 
     @property
+    def channel_counts(self) -> tuple[int, int]:
+        """The requests that this node has sent to the others of the quorum, and the responses received."""
+        transport = None if self._driver is None else self._driver.transport
+        return (0, 0) if transport is None else (transport.requests, transport.responses)
+
+    @property
     def log_end_offset(self) -> int:
         return self._log.end_offset
 

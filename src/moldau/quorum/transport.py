@@ -55,8 +55,12 @@ class Transport:
         self._exchanges: dict[asyncio.Task[None], None] = {}
         self._probes: dict[asyncio.Task[None], None] = {}
         self._other_clusters: set[VoterEndpoint] = set()
+        #: Requests sent, and responses received.
+        self.requests = 0
+        self.responses = 0
 
     def send(self, outbound: OutboundRequest) -> None:
+        self.requests += 1
         _start(self._exchange(outbound), self._exchanges)
 
     async def drain(self) -> None:
@@ -80,6 +84,7 @@ class Transport:
             logger.debug("%s to %s failed: %s", type(sent.request).__name__, sent.endpoint, error)
             self._on_failure(sent, error)
         else:
+            self.responses += 1
             self._check_cluster(sent, response)
             self._on_response(sent, response)
 

@@ -13,6 +13,12 @@ MAX_FDS: Final = gauge("process_max_fds", "Limit of open file descriptors.")
 RESIDENT_MEMORY: Final = gauge("process_resident_memory_bytes", "Resident memory.")
 VIRTUAL_MEMORY: Final = gauge("process_virtual_memory_bytes", "Virtual memory.")
 START_TIME: Final = gauge("process_start_time_seconds", "Start of the process, in seconds since 1970.")
+DISK_READ: Final = gauge(
+    "kafka_server_kafkaserver_linux_disk_read_bytes", "Bytes read from disks; Linux only."
+)
+DISK_WRITE: Final = gauge(
+    "kafka_server_kafkaserver_linux_disk_write_bytes", "Bytes written to disks; Linux only."
+)
 LOOP_LAG: Final = summary(
     "moldau_event_loop_lag_seconds",
     "How late timers of the event loop run; requests that arrive meanwhile wait as long.",
@@ -41,6 +47,8 @@ FAMILIES: Final = (
     RESIDENT_MEMORY,
     VIRTUAL_MEMORY,
     START_TIME,
+    DISK_READ,
+    DISK_WRITE,
     LOOP_LAG,
     LOOP_LAG_MAX,
     LOOP_BLOCKED,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from moldau.metrics.family import Family, gauge
+from moldau.metrics.family import Family, counter, gauge
 
 _SPELLINGS: Final = ("kafka_server_raft_metrics_", "kafka_server_raftmetrics_")
 
@@ -32,6 +32,13 @@ APPEND_RATE: Final = _in_both(
 FETCH_RATE: Final = _in_both(
     "fetch_records_rate", "Records per second that this node fetched from the leader in the last minute."
 )
+_CHANNELS: Final = ("kafka_server_raft_channel_metrics_", "kafka_server_raftchannelmetrics_")
+CHANNEL_REQUESTS: Final = tuple(
+    counter(f"{prefix}request_total", "Requests to other nodes of the quorum.") for prefix in _CHANNELS
+)
+CHANNEL_RESPONSES: Final = tuple(
+    counter(f"{prefix}response_total", "Responses of other nodes of the quorum.") for prefix in _CHANNELS
+)
 STATE_INFO: Final = gauge(
     "kafka_server_raft_metrics_current_state_info", "1 for the role of this node.", ("state",)
 )
@@ -49,6 +56,8 @@ FAMILIES: Final = (
     *COMMIT_LATENCY,
     *APPEND_RATE,
     *FETCH_RATE,
+    *CHANNEL_REQUESTS,
+    *CHANNEL_RESPONSES,
     STATE_INFO,
     STATE,
 )

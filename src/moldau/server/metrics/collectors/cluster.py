@@ -105,6 +105,7 @@ def collect_quorum(scrape: Scrape, quorum: MetadataQuorum, rate: RateSampler) ->
     latency_ms = 1000 * quorum.commit_seconds / quorum.commits if quorum.commits else 0.0
     is_leader = role is Role.LEADER
     per_second = rate.per_second(quorum.log_end_offset)
+    requests, responses = quorum.channel_counts
     for families, value in (
         (raft.CURRENT_LEADER, quorum.leader_id),
         (raft.CURRENT_EPOCH, quorum.leader_epoch),
@@ -113,6 +114,8 @@ def collect_quorum(scrape: Scrape, quorum: MetadataQuorum, rate: RateSampler) ->
         (raft.LOG_END_OFFSET, quorum.log_end_offset),
         (raft.VOTERS, len(quorum.voters.ids)),
         (raft.COMMIT_LATENCY, latency_ms),
+        (raft.CHANNEL_REQUESTS, requests),
+        (raft.CHANNEL_RESPONSES, responses),
         (raft.APPEND_RATE, per_second if is_leader else 0.0),
         (raft.FETCH_RATE, 0.0 if is_leader else per_second),
     ):

@@ -17,6 +17,7 @@ from moldau.server.metrics.loop import LoopSampler
 
 _STATM: Final = Path("/proc/self/statm")
 _FDS: Final = "/proc/self/fd"
+_IO: Final = Path("/proc/self/io")
 _PAGE_BYTES: Final = resource.getpagesize()
 
 
@@ -28,6 +29,9 @@ def collect_process(scrape: Scrape, sampler: LoopSampler) -> None:
     scrape.add(process.VIRTUAL_MEMORY, virtual)
     scrape.add(process.RESIDENT_MEMORY, resident)
     scrape.add(process.OPEN_FDS, _open_files())
+    disk = _disk_bytes()
+    scrape.add(process.DISK_READ, disk.get("read_bytes", 0))
+    scrape.add(process.DISK_WRITE, disk.get("write_bytes", 0))
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     scrape.add(process.MAX_FDS, float("inf") if limit == resource.RLIM_INFINITY else limit)
     scrape.add(process.START_TIME, sampler.started_at)
@@ -46,6 +50,14 @@ def _memory(largest_resident: int) -> tuple[int, int]:
     except OSError:
         return 0, largest_resident * (1 if sys.platform == "darwin" else 1024)
     return int(virtual) * _PAGE_BYTES, int(resident) * _PAGE_BYTES
+
+
+def _disk_bytes() -> dict[str, int]:
+    try:
+        lines = _IO.read_text().splitlines()
+    except OSError:
+        return {}
+    return {name: int(value) for name, _, value in (line.partition(": ") for line in lines)}
 
 
 def _open_files() -> int:

@@ -56,6 +56,7 @@ class LagScene:
             created.result(30)
         self._producer = Producer(self._connection)
         self.consumer: Consumer | None = None
+        self.produced = 0
         self.consumed: dict[int, int] = {}
         self.client_id = "reader"
         #: Records per step and partition that are produced, and at most how many are consumed.
@@ -86,6 +87,7 @@ class LagScene:
             for _ in range(count):
                 self._producer.produce(self.topic, value, partition=partition)
         assert self._producer.flush(30) == 0
+        self.produced += count * self.partitions
 
     def produce_at(self, times: list[float]) -> None:
         """Append a record for each of these times, in seconds, to the first partition."""
@@ -102,6 +104,15 @@ class LagScene:
         if records:
             self.commit(self.consumed)
         return len(records)
+
+    def drain(self) -> None:
+        """Read and commit all records that were produced."""
+
+        def drained() -> bool:
+            self.read(100)
+            return sum(self.consumed.values()) == self.produced
+
+        eventually(drained, timeout=30, every=0, what="all records are read")
 
     def commit(self, offsets: dict[int, int]) -> None:
         assert self.consumer is not None

@@ -24,8 +24,7 @@ def behind(bootstrap: str) -> Iterator[LagScene]:
     """A group that has stopped 30 records before the end."""
     scene = LagScene(bootstrap, partitions=2)
     scene.start()
-    while scene.read(100):
-        pass
+    scene.drain()
     scene.close()
     scene.produce(15)
     yield scene
@@ -36,8 +35,7 @@ def fine(bootstrap: str) -> Iterator[LagScene]:
     """A group without lag."""
     scene = LagScene(bootstrap)
     scene.start()
-    while scene.read(100):
-        pass
+    scene.drain()
     scene.close()
     yield scene
 

@@ -58,8 +58,7 @@ def served(bootstrap: str) -> Iterator[Served]:
     """A service that observes a group that has stopped; its webhook fails twice."""
     scene = LagScene(bootstrap, partitions=2)
     scene.start()
-    while scene.read(100):
-        pass
+    scene.drain()
     scene.close()
     scene.produce(10)
     short = ("--window", "1.5", "--interval", "0.2", "--group", scene.group, "--cluster", "test")

@@ -1,16 +1,17 @@
-"""Bounds for the validation of data by JSON Schemas, which clients choose and the event loop pays for.
+"""Bounds for data by schemas that clients choose, and that the event loop pays for.
 
 - Patterns are searched with RE2, in linear time. The package jsonschema searches with Python's `re`, where a
   short pattern can take hours; its modules have no other hook than the name `re`.
 - A validation ends after `MOST_SECONDS`: references that branch take exponential time in any validator. The
   alarm of the process interrupts it, so the bound holds in the main thread only, where the loop runs.
+- Arrays of Avro whose items take no bytes are not read: a record of a few bytes could hold billions.
 """
 
 from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Final
@@ -65,3 +66,34 @@ def bounded_time() -> Iterator[None]:
 
 def _interrupt(number: int, frame: FrameType | None) -> Any:
     raise ValidationTooSlow(f"the validation takes longer than {MOST_SECONDS:.0f} s")
+
+
+def has_items_without_bytes(schema: Any, named: Mapping[str, Any]) -> bool:
+    """Return whether an Avro schema contains an array whose items take no bytes; `named` has its types."""
+    return any(_contains_empty_items(each, named) for each in (schema, *named.values()))
+
+
+def _contains_empty_items(schema: Any, named: Mapping[str, Any]) -> bool:
+    if isinstance(schema, list):
+        return any(_contains_empty_items(each, named) for each in schema)
+    if not isinstance(schema, dict):
+        return False
+    if schema["type"] == "array":
+        items = schema["items"]
+        return _is_empty(items, named, frozenset()) or _contains_empty_items(items, named)
+    inner = [schema.get("values"), schema["type"], *(each["type"] for each in schema.get("fields", ()))]
+    return any(_contains_empty_items(each, named) for each in inner)
+
+
+def _is_empty(schema: Any, named: Mapping[str, Any], above: frozenset[str]) -> bool:
+    """Return whether all values of a schema take no bytes; `above` has the records that contain it."""
+    if isinstance(schema, str):
+        if schema in above or schema not in named:
+            return schema == "null"
+        return _is_empty(named[schema], named, above | {schema})
+    if not isinstance(schema, dict):
+        return False
+    if schema["type"] == "record":
+        within = above | {schema["name"]}
+        return all(_is_empty(each["type"], named, within) for each in schema["fields"])
+    return schema["type"] == "null" or (schema["type"] == "fixed" and int(schema["size"]) == 0)

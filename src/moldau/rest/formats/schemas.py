@@ -6,8 +6,6 @@ registered if it is new. Codecs are cached by schema.
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
@@ -232,7 +230,7 @@ def _subject(strategy: str | None, topic: str, is_key: bool, record: str | None)
 
 def _create(schema: Schema, references: Mapping[str, str]) -> Codec:
     kinds: Mapping[str, Callable[[str, Mapping[str, str]], Codec]] = {
-        "AVRO": AvroJson,
+        "AVRO": _avro,
         "JSON": JsonSchemaJson,
         "PROTOBUF": ProtobufJson,
     }
@@ -242,34 +240,10 @@ def _create(schema: Schema, references: Mapping[str, str]) -> Codec:
         raise errors.unprocessable(42205, f"Invalid schema: {error}") from None
 
 
-class AvroJson:
-    """Avro's JSON encoding ↔ its binary encoding."""
+def _avro(text: str, references: Mapping[str, str]) -> Codec:
+    from moldau.rest.formats.avro import AvroJson
 
-    def __init__(self, text: str, references: Mapping[str, str]) -> None:
-        from moldau.client.registry.codecs.avro import AvroCodec
-
-        self._codec = AvroCodec(text, references)
-
-    @property
-    def name(self) -> str | None:
-        return self._codec.name
-
-    def frame(self, id: int) -> bytes:
-        return _frame(id)
-
-    def encode(self, data: Any) -> bytes:
-        import fastavro
-
-        value = next(fastavro.json_reader(io.StringIO(json.dumps(data)), self._codec.schema))
-        return self._codec.encode(value)
-
-    def decode(self, framed: bytes) -> Any:
-        import fastavro
-
-        value = self._codec.decode(framed, record_names=True)
-        text = io.StringIO()
-        fastavro.json_writer(text, self._codec.schema, [value])
-        return json.loads(text.getvalue())
+    return AvroJson(text, references)
 
 
 class JsonSchemaJson:

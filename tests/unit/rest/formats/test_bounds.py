@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from moldau.rest.formats.avro import AvroJson
 from moldau.rest.formats.schemas import JsonSchemaJson
 
 
@@ -57,3 +58,32 @@ def test_ordinary_schemas_are_applied() -> None:
     assert encode(schema, {"a": "abc1", "x1": None}) == b'{"a":"abc1","x1":null}'
     with pytest.raises(Exception, match="does not match"):
         encode(schema, {"a": "ABC"})
+
+
+EMPTY = {"type": "record", "name": "E", "fields": [{"name": "n", "type": "null"}]}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "array", "items": "null"},
+        {"type": "array", "items": EMPTY},
+        {"type": "array", "items": {"type": "fixed", "name": "F", "size": 0}},
+        {"type": "map", "values": {"type": "array", "items": "null"}},
+        ["null", {"type": "array", "items": "null"}],
+        {
+            "type": "record",
+            "name": "R",
+            "fields": [{"name": "e", "type": EMPTY}, {"name": "a", "type": {"type": "array", "items": "E"}}],
+        },
+    ],
+)
+def test_arrays_of_nothing_are_not_read(schema: Any) -> None:
+    # A count of 2 to the power of 40.
+    with pytest.raises(ValueError, match="take no bytes"):
+        AvroJson(json.dumps(schema), {}).decode(b"\x80\x80\x80\x80\x80\x80\x01\0")
+
+
+def test_other_arrays_are_read() -> None:
+    tree = '{"type":"record","name":"T","fields":[{"name":"children","type":{"type":"array","items":"T"}}]}'
+    assert AvroJson(tree, {}).decode(b"\x02\0\0") == {"children": [{"children": []}]}

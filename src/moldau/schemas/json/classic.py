@@ -16,6 +16,7 @@ from moldau.schemas.json import text
 from moldau.schemas.json.documents import DRAFT_4, DRAFT_7, Draft, Location, SchemaError
 from moldau.schemas.json.loading import Loading, LoadObject, of_type, pattern, require, strings
 from moldau.schemas.json.model import (
+    NONE,
     Annotations,
     Array,
     Boolean,
@@ -42,6 +43,9 @@ _OBJECT = frozenset(
 )
 _ARRAY = frozenset({"items", "additionalItems", "minItems", "maxItems", "uniqueItems", "contains"})
 _CONDITIONAL = ("if", "then", "else")
+_KEYWORDS = _STRING | _NUMBER | _OBJECT | _ARRAY | frozenset(_CONDITIONAL)
+_ENUM, _NOT, _CONST, _TYPE = (frozenset({keyword}) for keyword in ("enum", "not", "const", "type"))
+_COMBINED = frozenset(Criterion)
 _ANNOTATIONS = frozenset({"title", "description", "default", "readOnly", "writeOnly"})
 #: Not part of the structure of a schema.
 _IGNORED = frozenset({"$schema", "$defs", "definitions", "$comment", "examples"})
@@ -75,14 +79,22 @@ class _Object:
             reference = self._loading.reference(self._json["$ref"], self._base)
             return replace(reference, annotations=self._annotations()._replace(default=None))
         parts: list[Schema] = []
-        for load_part in (self._enum, self._combined, self._not, self._const, self._typed, self._untyped):
-            parts += yield load_part()
+        for keywords, load_part in (
+            (_ENUM, self._enum),
+            (_COMBINED, self._combined),
+            (_NOT, self._not),
+            (_CONST, self._const),
+            (_TYPE, self._typed),
+            (_KEYWORDS, self._untyped),
+        ):
+            if not keywords.isdisjoint(self._left):
+                parts += yield load_part()
         annotations = self._annotations()
         if not parts:
             return Empty(annotations)
         if len(parts) > 1:
             return Combined(annotations, subschemas=tuple(parts), generated=True)
-        part = replace(parts[0], annotations=annotations)
+        part = parts[0] if annotations == NONE else replace(parts[0], annotations=annotations)
         return self._with_contains(part) if isinstance(part, Array) else part
 
     def _child(self, json: Any) -> Recursion[Schema]:
@@ -115,8 +127,7 @@ class _Object:
         )
 
     def _enum(self) -> Recursion[list[Schema]]:
-        values = self._maybe("enum", list)
-        return [] if values is None else [Enum(values=frozenset(map(text.write, values)))]
+        return [Enum(values=frozenset(map(text.write, self._maybe("enum", list))))]
         yield
 
     def _combined(self) -> Recursion[list[Schema]]:
@@ -127,12 +138,10 @@ class _Object:
         return parts
 
     def _not(self) -> Recursion[list[Schema]]:
-        if "not" not in self._json:
-            return []
         return [Not(schema=(yield self._child(self._maybe("not", dict, bool))))]
 
     def _const(self) -> Recursion[list[Schema]]:
-        if self._draft == DRAFT_4 or "const" not in self._json:
+        if self._draft == DRAFT_4:
             return []
         self._left.discard("const")
         return [Const(value=text.write(self._json["const"]))]
@@ -140,8 +149,6 @@ class _Object:
 
     def _typed(self) -> Recursion[list[Schema]]:
         types = self._maybe("type", str, list)
-        if types is None:
-            return []
         if isinstance(types, str):
             return [(yield self._of_type(types))]
         subschemas: list[Schema] = []
@@ -149,7 +156,8 @@ class _Object:
             subschemas.append((yield self._of_type(name)))  # noqa: PERF401
         return [Combined(criterion=Criterion.ANY, subschemas=tuple(subschemas))]
 
-    def _of_type(self, name: str) -> Recursion[Schema]:
+    def _of_type(self, name: str) -> Recursion[Any] | Schema:
+        """Load the keywords of a type; a schema that contains no others is returned at once."""
         match name:
             case "string":
                 return self._string()
@@ -162,11 +170,9 @@ class _Object:
             case "null":
                 return Null()
             case "array":
-                array: Array = yield self._array()
-                return array
+                return self._array()
             case "object":
-                structure: Object = yield self._object()
-                return structure
+                return self._object()
         raise SchemaError(f"unknown type: {name}")
 
     def _untyped(self) -> Recursion[list[Schema]]:

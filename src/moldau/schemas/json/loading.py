@@ -48,17 +48,19 @@ class Loading:
         return schemas
 
     def at(self, location: Location) -> Recursion[Schema]:
-        """Load the schema at a location."""
+        """Load the schema at a location; a schema that is known is returned at once."""
         json = location.json
         if isinstance(json, bool):
-            return Anything() if json else Nothing()
+            return Anything() if json else Nothing()  # type: ignore[return-value]
         if not isinstance(json, dict):
             raise SchemaError(f"A schema must be an object or a boolean, not {text.write(json)[:100]}")
         known = self._loaded.get(id(json))
-        if known is None:
-            known = yield self._load_object(self, location)
-            self._loaded[id(json)] = known
-        return known
+        return self._load(location) if known is None else known  # type: ignore[return-value]
+
+    def _load(self, location: Location) -> Recursion[Schema]:
+        schema: Schema = yield self._load_object(self, location)
+        self._loaded[id(location.json)] = schema
+        return schema
 
     def reference(self, ref: Any, base: str) -> Reference:
         """Return a reference; its target is loaded after the schema that contains it."""

@@ -58,11 +58,26 @@ def _decimal(digits: str) -> Decimal:
     return abs(value) if value.is_zero() else value
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False)
+_SORTING_ENCODER = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), check_circular=False, sort_keys=True
+)
 _DECODER = json.JSONDecoder(parse_float=_decimal, parse_int=_integer, parse_constant=str)
 
 
 def write(value: Any, *, sort_keys: bool = False) -> str:
     """Return the compact text of a value; with `sort_keys` the normalized text."""
+    try:
+        written = (_SORTING_ENCODER if sort_keys else _ENCODER).encode(value)
+    except (TypeError, RecursionError):
+        # A decimal number, or a value that is nested deeply.
+        return _written(value, sort_keys)
+    # The encoder writes control characters and orders characters beyond the basic plane in another way.
+    is_plain = "\\u00" not in written and (written.isascii() or not sort_keys)
+    return written if is_plain else _written(value, sort_keys)
+
+
+def _written(value: Any, sort_keys: bool) -> str:
     pieces: list[str] = []
     _write(value, pieces.append, sort_keys)
     return "".join(pieces)

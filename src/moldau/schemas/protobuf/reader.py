@@ -7,6 +7,7 @@ names are words. Errors carry the line and column in the form that registry answ
 from __future__ import annotations
 
 import re
+from string import ascii_letters
 from typing import NoReturn
 
 from moldau.schemas.schema import InvalidSchema
@@ -20,7 +21,7 @@ _TOKEN = re.compile(
 )
 _ESCAPE = re.compile(r"\\([xX][0-9a-fA-F]{0,2}|[0-7]{1,3}|.)", re.DOTALL)
 _ESCAPED = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
-_WORD = re.compile(r"[A-Za-z0-9_.\-]")
+_WORD_CHARACTERS = frozenset(ascii_letters + "0123456789_.-")
 _MIN_INT, _MAX_INT = -(1 << 31), (1 << 31) - 1
 
 
@@ -40,6 +41,9 @@ class Reader:
                 self._tokens.append(token)
                 if token in "\"'/":
                     self._unterminated(token, match.start())
+        # The end is an empty token.
+        self._starts.append(len(text))
+        self._tokens.append("")
         self._next = 0
 
     def _unterminated(self, token: str, start: int) -> NoReturn:
@@ -50,12 +54,12 @@ class Reader:
 
     @property
     def exhausted(self) -> bool:
-        return self._next == len(self._tokens)
+        return not self._tokens[self._next]
 
     @property
     def position(self) -> int:
         """The offset of the next token in the text."""
-        return len(self._text) if self.exhausted else self._starts[self._next]
+        return self._starts[self._next]
 
     def location(self, position: int) -> str:
         line_start = self._text.rfind("\n", 0, position) + 1
@@ -67,9 +71,10 @@ class Reader:
         return InvalidSchema(f"Could not parse Protobuf - Syntax error in {location}: {message}")
 
     def peek(self) -> str:
-        if self.exhausted:
+        token = self._tokens[self._next]
+        if not token:
             raise self.error("unexpected end of file")
-        return self._tokens[self._next]
+        return token
 
     def next(self) -> str:
         token = self.peek()
@@ -84,19 +89,19 @@ class Reader:
         return True
 
     def require(self, symbol: str) -> None:
-        position = self.position
-        token = self.next()
+        token = self.peek()
         if token != symbol:
-            raise self.error(f"expected '{symbol}' but was '{token[0]}'", position + 1)
+            raise self.error(f"expected '{symbol}' but was '{token[0]}'", self.position + 1)
+        self._next += 1
 
     def word(self, *, is_identifier: bool = False) -> str:
         """Read a word; an identifier does not start with a digit."""
-        position = self.position
-        token = self.next()
-        if not _WORD.match(token):
-            raise self.error("expected a word", position)
+        token = self.peek()
+        if token[0] not in _WORD_CHARACTERS:
+            raise self.error("expected a word")
         if is_identifier and token[0].isdigit():
-            raise self.error("field and constant names cannot start with a digit", position)
+            raise self.error("field and constant names cannot start with a digit")
+        self._next += 1
         return token
 
     def name(self, *, is_identifier: bool = False) -> str:
@@ -136,6 +141,8 @@ class Reader:
         """Read a signed number of 32 bits, decimal or hexadecimal."""
         position = self.position
         word = self.word()
+        if word.isdecimal() and len(word) < 10:
+            return int(word)
         is_hexadecimal = word[:2] in ("0x", "0X")
         digits = word[2:] if is_hexadecimal else word
         if re.fullmatch(r"-?[0-9a-fA-F]{1,11}" if is_hexadecimal else r"-?[0-9]{1,20}", digits):

@@ -76,6 +76,8 @@ class _Instance:
             "format": "binary",
             "auto.offset.reset": "earliest",
             "auto.commit.enable": "false",
+            # Without it, a read lasts as long as its timeout.
+            "fetch.min.bytes": "1",
         }
         service.ask("POST", f"/consumers/bench-{name}", json.dumps(settings), Content_Type=_V2)
         service.ask("POST", f"{self._base}/subscription", json.dumps({"topics": [topic]}), Content_Type=_V2)

@@ -76,8 +76,9 @@ def test_a_record_of_a_stream_is_bounded(small: Api) -> None:
     id = small("GET", "/v3/clusters").body["data"][0]["cluster_id"]
     request = head("POST", f"/v3/clusters/{id}/topics/t/records", "Transfer-Encoding: chunked")
     start = b'{"value":{"type":"STRING","data":"'
-    chunks = [b"%x\r\n%s\r\n" % (len(each), each) for each in (start, *([b"x" * 30_000] * 5))]
-    answer = exchange(small, request, *chunks, b"0\r\n\r\n")
+    pieces = (start, *[b"x" * (LIMIT // 4)] * 4)
+    chunks = [b"%x\r\n%s\r\n" % (len(each), each) for each in pieces]
+    answer = exchange(small, request, *chunks[:-1], chunks[-1] + b"0\r\n\r\n")
     assert b"larger than" in answer
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import moldau
+from tests.docs.dev_services import REGISTRY, REST, DevServices
 from tests.docs.markdown import ROOT, blocks, section
 from tests.docs.shell import ADDRESS, Shell
 from tests.harness.apache.node import free_port
@@ -105,6 +107,16 @@ def test_examples_of_tests_pass(tmp_path: Path) -> None:
     [passed] = re.findall(r"(\d+) passed", done.stdout)
     # A test of several protocols counts as often as it runs.
     assert int(passed) >= sum(text.count("def test_") for text in examples)
+
+
+def test_schemas_and_http(tmp_path: Path) -> None:
+    command, code, produce = blocks(section("README.md", "Schemas and HTTP"))
+    services = DevServices(tmp_path)
+    with services.started(command.text.strip(), REGISTRY, REST):
+        (tmp_path / "schemas.py").write_text(services.with_ports(code.text))
+        assert services.shell.run(f"{sys.executable} schemas.py") == "1\n"
+        answer = json.loads(services.shell.run(services.with_ports(produce.text)))
+        assert [offset["offset"] for offset in answer["offsets"]] == [0]
 
 
 def test_node_with_a_properties_file(tmp_path: Path) -> None:

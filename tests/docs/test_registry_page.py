@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,52 +13,30 @@ from moldau.base.clock import SystemClock
 from moldau.config.properties import parse_properties
 from moldau.http.server import HttpServer
 from moldau.http.settings import HttpSettings
-from moldau.local.ports import ReservedPorts
 from moldau.registry.command import create_service
+from tests.docs.dev_services import REGISTRY, DevServices
 from tests.docs.markdown import ROOT, blocks, section
-from tests.docs.shell import Shell
 from tests.harness.security.certificates import Certificates
 from tools.registry import PAGE, settings, with_tables
 
 DOCUMENT = "docs/REGISTRY.md"
 
 
-class Reader:
+class Reader(DevServices):
     """Runs the commands of the page with other ports."""
-
-    def __init__(self, folder: Path) -> None:
-        reserved = ReservedPorts("127.0.0.1")
-        self.broker, self.registry = reserved.choose(), reserved.choose()
-        reserved.release()
-        self.shell = Shell(folder, self.broker)
-
-    def with_port(self, text: str) -> str:
-        return text.replace("localhost:8081", f"localhost:{self.registry}")
 
     def answers(self, heading: str) -> list[Any]:
         """Return the JSON that each command of a section prints."""
         commands = "".join(block.text for block in blocks(section(DOCUMENT, heading), "sh"))
-        return [json.loads(self.shell.run(line)) for line in self.with_port(commands).splitlines()]
+        return [json.loads(self.shell.run(line)) for line in self.with_ports(commands).splitlines()]
 
 
 @pytest.fixture
 def reader(tmp_path: Path) -> Iterator[Reader]:
     """A reader who has run the first command of the page."""
     reader = Reader(tmp_path)
-    first = blocks(section(DOCUMENT, "Start it"), "sh")[0].text.strip()
-    process = reader.shell.open(f"{first} --port {reader.broker} --registry-port {reader.registry}")
-    assert process.stdout is not None
-    try:
-        printed = ""
-        while "Schema registry is ready" not in printed:
-            line = process.stdout.readline()
-            assert line, printed
-            printed += line
+    with reader.started(blocks(section(DOCUMENT, "Start it"), "sh")[0].text.strip(), REGISTRY):
         yield reader
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.wait(30)
-        process.stdout.close()
 
 
 def test_the_commands_of_the_page(reader: Reader, capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,7 +49,7 @@ def test_the_commands_of_the_page(reader: Reader, capsys: pytest.CaptureFixture[
     assert accepted["version"] == 2
     assert (config["compatibility"], deleted) == ("FULL_TRANSITIVE", 1)
     [code] = blocks(section(DOCUMENT, "Serialize records"), "python")
-    exec(compile(reader.with_port(code.text), "REGISTRY.md", "exec"), {})
+    exec(compile(reader.with_ports(code.text), "REGISTRY.md", "exec"), {})
     assert capsys.readouterr().out.startswith("b'\\x00\\x00\\x00\\x00\\x01")
     mode, moved, writable = reader.answers("Move schemas with their ids")
     assert (mode["mode"], moved["id"], moved["version"]) == ("IMPORT", 4711, 3)

@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from benchmarks import authorizer
+from benchmarks import authorizer, metrics
 from benchmarks.coordination import COMMITS, FIGURES, PROCESSED, SETTLE, TRANSACTIONS
 from benchmarks.tls import CPU_PER_GIGABYTE, consume_name, produce_name
 from benchmarks.workloads import CPU, IDLE, LOADED, MEGABYTES, READY, RECORDS, REQUESTS, Figures, latency_name
@@ -44,6 +44,9 @@ class Limit:
 LIMITS = (
     Limit(authorizer.decision_name("cached", authorizer.ACLS), 2.0),
     *(Limit(authorizer.cpu_name(size), 1.03) for size in ("100 B", "1 KiB")),
+    *(Limit(metrics.cpu_name("produce", size), 1.02) for size in ("100 B", "1 KiB")),
+    *(Limit(metrics.cpu_name("consume", size), 1.02) for size in ("100 B", "1 KiB")),
+    Limit(metrics.SCRAPE, 50.0),
     *(Limit(f"{produce_name(size)}: {CPU_PER_GIGABYTE}", 2.5) for size in ("100 B", "1 KiB")),
     *(Limit(f"{consume_name(size)}: {CPU_PER_GIGABYTE}", 1.8) for size in ("100 B", "1 KiB")),
 )
@@ -118,7 +121,7 @@ def markdown(figures: dict[str, Compared], once: dict[str, Figures]) -> str:
     tls = [name.removesuffix(f": {CPU_PER_GIGABYTE}") for name in figures if name.endswith(CPU_PER_GIGABYTE)]
     coordination = [name for name in figures if name in FIGURES]
     plain = [name for name in figures if ": " not in name or name.startswith("end to end")]
-    single = [name for name in plain if name not in (*FIGURES, *authorizer.FIGURES)]
+    single = [name for name in plain if name not in (*FIGURES, *authorizer.FIGURES, *metrics.FIGURES)]
     authorization = [name for name in figures if name in authorizer.FIGURES]
     sections = [
         ("### Throughput, and what it costs the broker", loads_table(figures, bulk, RECORDS)),
@@ -127,6 +130,7 @@ def markdown(figures: dict[str, Compared], once: dict[str, Figures]) -> str:
         ("### Latency, start, memory", plain_table(figures[name] for name in single)),
         ("### Groups and transactions", plain_table(figures[name] for name in coordination)),
         ("### Authorization", plain_table(figures[name] for name in authorization)),
+        ("### Metrics", plain_table(figures[name] for name in figures if name in metrics.FIGURES)),
         ("### Scale (measured once)", plain_table(_once(once))),
         ("### Aims", aims_table(figures, AIMS)),
         ("### Limits", limits_table(figures, LIMITS)),

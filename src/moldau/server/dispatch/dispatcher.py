@@ -109,7 +109,11 @@ class ApiDispatcher:
                 meter.answered(result)
             response = Response(encode_frame(header, result))
             if begin:
-                self._answered(served, header, context, request, result, begin)
+                if self._requests is not None:
+                    self._requests.answered(header, request, result, begin)
+                if self._log.enabled:
+                    elapsed_ms = (monotonic() - begin) * 1000
+                    self._log.completed(served.api.name, context, result, elapsed_ms, elapsed_ms)
             return response
         overlapping = False
         if isinstance(result, Pending):
@@ -119,21 +123,6 @@ class ApiDispatcher:
         handled = monotonic() if begin else 0.0
         pending = self._later(served, header, context, request, result, meter, begin, handled)
         return Response(pending=pending, overlapping=overlapping)
-
-    def _answered(
-        self,
-        served: ServedApi,
-        header: RequestHeader,
-        context: RequestContext,
-        request: Message,
-        response: Message | None,
-        begin: float,
-    ) -> None:
-        if self._requests is not None:
-            self._requests.answered(header, request, response, begin)
-        if self._log.enabled:
-            elapsed_ms = (monotonic() - begin) * 1000
-            self._log.completed(served.api.name, context, response, elapsed_ms, elapsed_ms)
 
     async def _later(
         self,

@@ -118,10 +118,8 @@ class RequestMetrics:
         """Return the measurement of a request whose handler returned at `handled` without a response."""
         return WaitingRequest(self, self._of(header, request), header.api_version, begin, handled)
 
-    def answered(
-        self, header: RequestHeader, request: Message, response: Message | None, begin: float
-    ) -> None:
-        """Record a request that is answered at once."""
+    def answered(self, header: RequestHeader, request: Message, response: Any, begin: float) -> None:
+        """Record a request that is answered at once; `response` is None for acks=0."""
         microseconds = int((self.now() - begin) * _MICROSECONDS)
         recorder = self._recorders.get(header.api_key)
         if recorder is None:
@@ -135,7 +133,10 @@ class RequestMetrics:
         except IndexError:
             latencies.counts[-1] += 1
         recorder.versions[header.api_version] += 1
-        if response is not None:
+        if response is not None and (
+            (recorder.has_error and response.error_code)
+            or (recorder.has_throttle and response.throttle_time_ms)
+        ):
             count_response(recorder, response)
 
     def _of(self, header: RequestHeader, request: Message) -> RequestRecorder:

@@ -14,6 +14,9 @@ from moldau.schemas.trampoline import Recursion
 if TYPE_CHECKING:
     from moldau.schemas.json.diff.compare import Comparison
 
+#: What evaluating a regular expression costs, in steps of the comparison.
+_PATTERN_STEPS = 3
+
 
 def compare(comparison: Comparison, found: Findings, original: Object, update: Object) -> Recursion[None]:
     """Compare the keywords of objects."""
@@ -69,7 +72,7 @@ def _removed(
     if contents.is_open(update):
         found.add("PROPERTY_REMOVED_FROM_OPEN_CONTENT_MODEL", *path)
         return
-    comparison.steps.take(len(update.pattern_properties))
+    comparison.steps.take(_PATTERN_STEPS * len(update.pattern_properties))
     covering = contents.covering(update, path[1])
     if covering is not None:
         inner = yield comparison.of(schema, covering)
@@ -97,7 +100,7 @@ def _added(
             noun = "PROPERTY_WITH_EMPTY_SCHEMA"
         found.add(f"{noun}_ADDED_TO_OPEN_CONTENT_MODEL", *path)
         return
-    comparison.steps.take(len(original.pattern_properties))
+    comparison.steps.take(_PATTERN_STEPS * len(original.pattern_properties))
     covering = contents.covering(original, name)
     if covering is not None:
         inner = yield comparison.of(covering, schema)

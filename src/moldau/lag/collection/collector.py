@@ -9,9 +9,9 @@ broker that does not answer knows is missing in this round; all other groups are
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from itertools import islice
-from typing import Final
+from typing import Final, TypeVar
 
 from moldau.base import offsets as special
 from moldau.base.clock import Clock
@@ -26,9 +26,12 @@ from moldau.lag.collection.past import past_offsets
 from moldau.lag.evaluation.observation import GroupObservation, Points, Round
 from moldau.lag.evaluation.state import position_of
 from moldau.lag.filters import NameFilter
+from moldau.network.failures import ConnectionLost
 from moldau.protocol.messages.metadata import MetadataResponse
 
 logger = logging.getLogger(__name__)
+
+R = TypeVar("R")
 
 _GONE: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 #: Quotas change rarely; they are read once in this many rounds.
@@ -50,7 +53,7 @@ class Collector:
     async def collect(self) -> Round:
         """Send the requests of a round; `KafkaError` if no broker can be reached."""
         batches = Batches()
-        await self._cluster.refresh()
+        await _twice(self._cluster.refresh)
         listed, errors = await list_groups(self._cluster, batches)
         if errors and len(errors) == len(self._cluster.nodes):
             raise errors[0]
@@ -65,7 +68,8 @@ class Collector:
 
     async def _with_offsets(self, batches: Batches, groups: Mapping[str, GroupObservation]) -> Round:
         wanted = _partitions(groups.values())
-        metadata = await self._cluster.metadata(sorted({each.topic for each in wanted}))
+        topics = sorted({each.topic for each in wanted})
+        metadata = await _twice(lambda: self._cluster.metadata(topics))
         leaders = _leaders(metadata)
         ends = await partition_offsets(self._cluster, batches, leaders, dict.fromkeys(wanted, special.LATEST))
         now = self._clock.time_ms()
@@ -127,6 +131,14 @@ class Collector:
             known.epoch if known else None,
             None if error is None else str(error),
         )
+
+
+async def _twice(ask: Callable[[], Awaitable[R]]) -> R:
+    """Ask again if a connection breaks: any other broker can answer."""
+    try:
+        return await ask()
+    except ConnectionLost:
+        return await ask()
 
 
 def _reads(group: GroupObservation) -> bool:

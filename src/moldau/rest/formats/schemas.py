@@ -104,6 +104,9 @@ class SchemaFormats:
         strategy: str | None = None,
     ) -> UsedSchema:
         """Return a schema by its id; `ApiError` 42207 if the registry does not have it."""
+        if isinstance(id, str) and id.strip().isdecimal():
+            # Confluent's proxy takes a number in quotes, too, and clients send it.
+            id = int(id)
         if isinstance(id, bool) or not isinstance(id, int):
             raise bad_request("A schema id is a number.")
         schema = await self._ask(

@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 import json
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.docs.dev_services import REGISTRY, REST, DevServices
 from tests.docs.markdown import blocks, section
-from tests.docs.shell import Shell
-from tests.harness.apache.node import free_port
 from tools.rest import PAGE, with_tables
 
 DOCUMENT = "docs/REST.md"
 
 
-class Reader:
+class Reader(DevServices):
     """Runs the commands of the page; variables of the shell are kept."""
 
     def __init__(self, folder: Path) -> None:
-        self.broker, self.registry, self.rest = free_port(), free_port(), free_port()
-        self.shell = Shell(folder, self.broker)
+        super().__init__(folder)
         self._variables: list[str] = []
 
     def lines(self, heading: str) -> list[str]:
         """Return the output of each command of a section."""
         outputs = []
         for block in blocks(section(DOCUMENT, heading), "sh"):
-            for line in block.text.replace("localhost:8082", f"localhost:{self.rest}").splitlines():
+            for line in self.with_ports(block.text).splitlines():
                 if line.startswith("CLUSTER="):
                     self._variables.append(line)
                 else:
@@ -41,21 +38,8 @@ class Reader:
 def reader(tmp_path: Path) -> Iterator[Reader]:
     """A reader who has run the first command of the page."""
     reader = Reader(tmp_path)
-    first = blocks(section(DOCUMENT, "Start it"), "sh")[0].text.strip()
-    ports = f"--port {reader.broker} --registry-port {reader.registry} --rest-port {reader.rest}"
-    process = reader.shell.open(f"{first} {ports}")
-    assert process.stdout is not None
-    try:
-        printed = ""
-        while not all(f"{name} is ready" in printed for name in ("REST proxy", "Schema registry")):
-            line = process.stdout.readline()
-            assert line, printed
-            printed += line
+    with reader.started(blocks(section(DOCUMENT, "Start it"), "sh")[0].text.strip(), REGISTRY, REST):
         yield reader
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.wait(30)
-        process.stdout.close()
 
 
 def test_the_commands_of_the_page(reader: Reader) -> None:

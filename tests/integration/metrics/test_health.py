@@ -6,8 +6,10 @@ import json
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.harness.scraping import MeasuredCluster, measured_cluster
 from tests.harness.waiting import eventually
@@ -107,3 +109,28 @@ def test_requests_are_bounded_and_refused(
         answer = client.recv(65_536)
     assert answer.startswith(f"HTTP/1.1 {status} ".encode())
     assert request_bytes[:4] != b"HEAD" or answer.endswith(b"\r\n\r\n")
+
+
+def test_a_broker_with_a_failed_log_directory_is_not_ready(tmp_path: Path) -> None:
+    folders = [tmp_path / "one", tmp_path / "two"]
+    config = {"log.dirs": ",".join(map(str, folders)), "metadata.log.dir": str(tmp_path / "metadata")}
+    with measured_cluster(config=config) as measured:
+        assert measured.readiness() == (200, [])
+        admin = AdminClient({"bootstrap.servers": measured.cluster.bootstrap_servers})
+        admin.create_topics([NewTopic("before", 4, 1)])["before"].result(30)
+        # A file in the place of the folder: nothing can be created in it any more.
+        folders[1].rename(tmp_path / "gone")
+        folders[1].write_text("")
+        for number in range(4):
+            created = admin.create_topics([NewTopic(f"after-{number}", 4, 1)])[f"after-{number}"]
+            created.exception(30)
+        expected = f"the log directory {folders[1]} is offline"
+        eventually(lambda: measured.readiness() == (503, [expected]), timeout=30)
+        assert measured.value("kafka_log_logmanager_offlinelogdirectorycount") == 1
+        directories = {
+            sample.labels["logDirectory"]: sample.value
+            for sample in measured.families()["kafka_log_logmanager_logdirectoryoffline"].samples
+        }
+        assert directories == {str(folders[0]): 0, str(folders[1]): 1}
+        assert measured.value("kafka_server_replicamanager_offlinereplicacount") > 0
+        assert measured.get("/healthz").status == 200

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Iterator
-from typing import Any
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, ClassVar
 
 import pytest
 from confluent_kafka import Consumer, Producer
 
 from moldau.base.errors import ErrorCode
 from moldau.base.ids import ZERO_UUID, format_uuid
+from moldau.metrics.telemetry.otlp import decode
 from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.compression import GZIP, NONE, ZSTD, compress
 from moldau.protocol.messages.api_versions import ApiVersionsRequest
 from moldau.protocol.messages.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
 from moldau.protocol.messages.push_telemetry import PushTelemetryRequest
 from tests.harness.otlp import gauge, payload, point, total
-from tests.harness.scraping import MeasuredCluster
+from tests.harness.scraping import MeasuredCluster, measured_cluster
 from tests.harness.tools import ToolRun, run_tool
 from tests.harness.waiting import eventually
 from tests.harness.wire.wire import Wire
@@ -142,6 +145,52 @@ def test_a_client_that_terminates_pushes_once_more(subscribed: MeasuredCluster, 
     assert push(wire, instance_id, subscription, content) is ErrorCode.NONE
     assert push(wire, instance_id, subscription, content, terminating=True) is ErrorCode.NONE
     assert push(wire, instance_id, subscription, content) is ErrorCode.INVALID_REQUEST
+
+
+class Collector(BaseHTTPRequestHandler):
+    """An endpoint that keeps what it receives, and answers with `status`."""
+
+    received: ClassVar[list[bytes]] = []
+    status: ClassVar[int] = 200
+
+    def do_POST(self) -> None:
+        assert self.headers["Content-Type"] == "application/x-protobuf"
+        self.received.append(self.rfile.read(int(self.headers["Content-Length"])))
+        self.send_response(self.status)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+
+def test_pushes_are_forwarded_to_a_collector() -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Collector)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_port}/v1/metrics"
+    content = payload(gauge("a", point(1.5, {"topic": "t"})), resource={"group_id": "g"})
+    try:
+        with (
+            measured_cluster(config={"metrics.otlp.endpoint": url}) as measured,
+            Wire(measured.cluster.bootstrap_servers) as wire,
+        ):
+            answer = ask(wire)
+            instance_id, subscription = answer.client_instance_id, answer.subscription_id
+            pushed = compress(ZSTD, content)
+            assert push(wire, instance_id, subscription, pushed, compression_type=ZSTD) is ErrorCode.NONE
+            name = "moldau_client_telemetry_forwarded_total"
+            eventually(lambda: measured.value(name) == 1, timeout=20)
+            # The receiver reads what was pushed, with the name of the client.
+            [received] = Collector.received
+            assert decode(received) == decode(content)
+            assert format_uuid(instance_id).encode() in received
+            Collector.status = 503
+            terminating = push(wire, instance_id, subscription, content, terminating=True)
+            assert terminating is ErrorCode.NONE
+            eventually(lambda: measured.value("moldau_client_telemetry_forward_lost_total") == 1, timeout=20)
+            assert "cannot be sent to" in measured.cluster.log_file.read_text()
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 def test_only_matching_clients_are_subscribed(measured: MeasuredCluster, wire: Wire) -> None:

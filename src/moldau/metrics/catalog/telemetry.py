@@ -17,5 +17,12 @@ SERIES: Final = gauge("moldau_client_telemetry_series", "Series of clients that 
 DROPPED: Final = counter(
     "moldau_client_telemetry_dropped_points_total", "Points of clients that found no room."
 )
+FORWARDED: Final = counter(
+    "moldau_client_telemetry_forwarded_total", "Pushes that `metrics.otlp.endpoint` has accepted."
+)
+FORWARD_LOST: Final = counter(
+    "moldau_client_telemetry_forward_lost_total",
+    "Pushes that `metrics.otlp.endpoint` has not accepted, or that found no room to wait for it.",
+)
 
-FAMILIES: Final = (INSTANCES, PUSHES, MALFORMED, SERIES, DROPPED)
+FAMILIES: Final = (INSTANCES, PUSHES, MALFORMED, SERIES, DROPPED, FORWARDED, FORWARD_LOST)

@@ -7,7 +7,7 @@ of labels and the length of names are bounded.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from moldau.metrics.telemetry.protobuf import (
@@ -17,6 +17,7 @@ from moldau.metrics.telemetry.protobuf import (
     fields,
     int64,
     message,
+    nested,
     sfixed64,
     text,
 )
@@ -56,13 +57,30 @@ def decode(payload: bytes) -> list[Point]:
     return points
 
 
+def with_resource_attributes(payload: bytes, attributes: Mapping[str, str]) -> bytes:
+    """Return a payload with these attributes added to all its resources.
+
+    A reader merges fields of a message that occur twice, so a second `resource` adds to the first.
+    """
+    added = b"".join(
+        nested(1, nested(1, name.encode()) + nested(2, nested(1, value.encode())))
+        for name, value in attributes.items()
+    )
+    resource = nested(1, added)
+    return b"".join(
+        nested(1, bytes(message(value)) + resource)
+        for number, _, value in fields(memoryview(payload))
+        if number == 1
+    )
+
+
 def _resource_metrics(data: memoryview) -> Iterator[Point]:
     labels: dict[str, str] = {}
     scopes: list[memoryview] = []
     for number, _, value in fields(data):
         if number == 1:
             found = dict(_attribute(message(each)) for field, _, each in fields(message(value)) if field == 1)
-            labels = {name: text for name, text in found.items() if name in _RESOURCE_LABELS}
+            labels |= {name: text for name, text in found.items() if name in _RESOURCE_LABELS}
         elif number == 2:
             scopes.append(message(value))
     for scope in scopes:

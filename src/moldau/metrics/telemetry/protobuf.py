@@ -53,6 +53,20 @@ def _varint(data: memoryview, position: int) -> tuple[int, int]:
     raise MalformedMessage("a number is cut off or too long")
 
 
+def nested(number: int, content: bytes | memoryview) -> bytes:
+    """Return a nested message, or a string, as a field."""
+    return b"".join((_encoded(number << 3 | LENGTH), _encoded(len(content)), content))
+
+
+def _encoded(value: int) -> bytes:
+    encoded = bytearray()
+    while value >= 0x80:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
 def message(value: int | memoryview) -> memoryview:
     """Return the bytes of a nested message or string."""
     if isinstance(value, int):

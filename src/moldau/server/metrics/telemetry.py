@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import ZERO_UUID, Randomness, Uuid, format_uuid, random_uuid
@@ -26,6 +26,9 @@ from moldau.server.dispatch.context import RequestContext
 from moldau.server.publisher import MetadataPublisher
 from moldau.server.settings import NodeSettings
 
+if TYPE_CHECKING:
+    from moldau.server.metrics.forwarding import OtlpForwarder
+
 logger = logging.getLogger(__name__)
 
 #: In the order in which clients should prefer them.
@@ -36,8 +39,14 @@ _MIN_KEPT_SECONDS: Final = 60.0
 
 class ClientTelemetry:
     def __init__(
-        self, metadata: MetadataPublisher, settings: NodeSettings, pool: Pool, randomness: Randomness
+        self,
+        metadata: MetadataPublisher,
+        settings: NodeSettings,
+        pool: Pool,
+        randomness: Randomness,
+        forwarder: OtlpForwarder | None = None,
     ) -> None:
+        """`forwarder` is None if nothing is forwarded."""
         self.series = ClientSeries()
         self.subscriptions = ClientSubscriptions()
         #: Accepted pushes, and those refused because of their content.
@@ -48,6 +57,7 @@ class ClientTelemetry:
         self._pool = pool
         self._randomness = randomness
         self._configs: object = None
+        self.forwarder = forwarder
 
     @property
     def max_bytes(self) -> int:
@@ -69,9 +79,10 @@ class ClientTelemetry:
         if len(payload) > self.max_bytes:
             raise KafkaError(ErrorCode.TELEMETRY_TOO_LARGE)
         points: list[Point] = []
+        content = b""
         if payload:
             try:
-                points = await self._pool.run(_decoded, codec, payload, self.max_bytes)
+                content, points = await self._pool.run(_decoded, codec, payload, self.max_bytes)
             except DecompressionBomb:
                 raise KafkaError(ErrorCode.TELEMETRY_TOO_LARGE) from None
             except (CorruptBatch, MalformedMessage) as error:
@@ -85,6 +96,8 @@ class ClientTelemetry:
         )
         kept = max(_MIN_KEPT_SECONDS, _INTERVALS_KEPT * client.interval_ms / 1000)
         self.series.add(instance_id, labels, points, time.monotonic(), kept)
+        if self.forwarder is not None and points:
+            self.forwarder.forward(content, dict(labels))
 
     def _follow_metadata(self) -> None:
         """Take over the subscriptions of the metadata, if its configs have changed."""
@@ -94,8 +107,9 @@ class ClientTelemetry:
             self.subscriptions.replace(_subscriptions(image))
 
 
-def _decoded(codec: int, payload: bytes, max_bytes: int) -> list[Point]:
-    return decode(decompress(codec, payload, max_bytes))
+def _decoded(codec: int, payload: bytes, max_bytes: int) -> tuple[bytes, list[Point]]:
+    content = decompress(codec, payload, max_bytes)
+    return content, decode(content)
 
 
 def _parameters(instance_id: Uuid, context: RequestContext) -> dict[str, str]:

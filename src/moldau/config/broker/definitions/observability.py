@@ -42,4 +42,13 @@ CONFIGS: tuple[ConfigKey, ...] = (
         at_least(0),
         internal=True,
     ),
+    ConfigKey(
+        "metrics.otlp.endpoint",
+        STRING,
+        None,
+        "The URL to which metrics that clients push are forwarded, such as "
+        "`http://collector:4318/v1/metrics`. Without it, they appear at `/metrics` only.",
+        NonEmpty(),
+        internal=True,
+    ),
 )

@@ -28,6 +28,7 @@ from moldau.server.metrics.telemetry import ClientTelemetry
 from moldau.server.services import NodeServices
 
 if TYPE_CHECKING:
+    from moldau.server.metrics.forwarding import OtlpForwarder
     from moldau.server.node import Node
 
 _NO_BROKER: Final = 0
@@ -56,7 +57,11 @@ class NodeCollector:
         if broker is not None:
             self._groups = GroupCollector(broker.coordinators, broker.replicas, services.metadata)
             broker.telemetry = ClientTelemetry(
-                services.metadata, services.settings, services.pool, services.randomness
+                services.metadata,
+                services.settings,
+                services.pool,
+                services.randomness,
+                _forwarder(services),
             )
 
     async def collect(self, scrape: Scrape, turn: ScrapeSlice) -> None:
@@ -132,3 +137,13 @@ class NodeCollector:
     def _sample(self) -> None:
         if self._node.is_wired and self._node.services.quorum.is_started:
             self._metadata_rate.sample(self._node.services.quorum.log_end_offset)
+
+
+def _forwarder(services: NodeServices) -> OtlpForwarder | None:
+    """Return the forwarder of client telemetry if one is configured; it is imported only then."""
+    endpoint = services.settings.config.text("metrics.otlp.endpoint")
+    if endpoint is None:
+        return None
+    from moldau.server.metrics.forwarding import OtlpForwarder
+
+    return OtlpForwarder(endpoint, services.pool, services.tasks)

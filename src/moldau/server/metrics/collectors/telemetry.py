@@ -17,4 +17,7 @@ def collect_telemetry(scrape: Scrape, received: ClientTelemetry) -> None:
     scrape.add(telemetry.MALFORMED, received.malformed)
     scrape.add(telemetry.SERIES, len(series))
     scrape.add(telemetry.DROPPED, series.dropped)
+    if received.forwarder is not None:
+        scrape.add(telemetry.FORWARDED, received.forwarder.forwarded)
+        scrape.add(telemetry.FORWARD_LOST, received.forwarder.lost)
     series.collect(scrape)

@@ -100,7 +100,7 @@ def source_of(
     clock: Clock,
     randomness: Randomness,
 ) -> TokenSource:
-    """Return the source of a client's tokens: a given token, or an endpoint or a file if one is configured."""
+    """Return the source of a client's tokens: a given token, or the configured endpoint or file."""
     if token := options.get(TOKEN_OPTION):
         from moldau.security.sasl.oauthbearer.sources import RefreshingSource
 

@@ -40,9 +40,15 @@ IN_SYNC_REPLICAS: Final = _of_partition("in_sync_replica", "In-sync replicas.")
 UNDER_REPLICATED: Final = _of_partition("under_replicated_partition", "1 if replicas are not in sync.")
 GROUP_OFFSET: Final = _of_group("current_offset", "Committed offset of a group.", _GROUP_PARTITION)
 GROUP_LAG: Final = _of_group(
-    "lag", "High watermark minus committed offset; without a sample if the high watermark is unknown.",
+    "lag",
+    "High watermark minus committed offset; without a sample if the high watermark is unknown.",
     _GROUP_PARTITION,
-)  # fmt: skip
+)
+GROUP_UNCOMMITTED: Final = _of_group(
+    "uncommitted_offsets",
+    "As `kafka_consumergroup_lag`, by the name that Grafana's exporter uses.",
+    _GROUP_PARTITION,
+)
 GROUP_OFFSET_SUM: Final = _of_group(
     "current_offset_sum", "Sum of the committed offsets of a group in a topic.", _GROUP_TOPIC
 )
@@ -62,6 +68,7 @@ FAMILIES: Final = (
     UNDER_REPLICATED,
     GROUP_OFFSET,
     GROUP_LAG,
+    GROUP_UNCOMMITTED,
     GROUP_OFFSET_SUM,
     GROUP_LAG_SUM,
     GROUP_MEMBERS,

@@ -67,6 +67,7 @@ class GroupCollector:
         self, scrape: Scrape, group_id: str, committed: Mapping[TopicPartition, CommittedOffset]
     ) -> None:
         offsets, lags = scrape.lines(exporter.GROUP_OFFSET), scrape.lines(exporter.GROUP_LAG)
+        uncommitted = scrape.lines(exporter.GROUP_UNCOMMITTED)
         offset_name, lag_name = exporter.GROUP_OFFSET.name, exporter.GROUP_LAG.name
         offset_sums: defaultdict[str, int] = defaultdict(int)
         lag_sums: defaultdict[str, int] = defaultdict(int)
@@ -80,6 +81,7 @@ class GroupCollector:
             if end is not None:
                 lag = max(0, end - each.offset)
                 lags.append(f"{lag_name}{labels}{lag}")
+                uncommitted.append(f"{exporter.GROUP_UNCOMMITTED.name}{labels}{lag}")
                 lag_sums[topic] += lag
         for topic, total in offset_sums.items():
             scrape.add(exporter.GROUP_OFFSET_SUM, total, group_id, topic)

@@ -18,8 +18,6 @@ BUCKETS: Final = 200
 GENERATIONS: Final = 4
 QUANTILES: Final = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
 _SUB_BUCKET_BITS: Final = 3
-#: Durations of up to this many bits have a bucket of their own.
-BITS: Final = _SUB_BUCKET_BITS + 1
 _LARGEST_US: Final = (1 << 27) - 1
 
 
@@ -27,7 +25,7 @@ def bucket_of(microseconds: int) -> int:
     """Return the bucket of a duration: exact below 16 µs, then eight buckets for each power of two."""
     if microseconds > _LARGEST_US:
         microseconds = _LARGEST_US
-    shift = microseconds.bit_length() - BITS
+    shift = microseconds.bit_length() - 1 - _SUB_BUCKET_BITS
     return microseconds if shift <= 0 else (shift << _SUB_BUCKET_BITS) + (microseconds >> shift)
 
 

@@ -19,8 +19,9 @@ _SAMPLES: Final = 12
 class LoopSampler:
     """Runs on the loop that it measures, from `start` to `stop`."""
 
-    def __init__(self, loop_lag: LoopLag, on_sample: Callable[[], None] = lambda: None) -> None:
-        """`on_sample` is called every few seconds, for rates."""
+    def __init__(self, loop_lag: LoopLag, on_tick: Callable[[], None], on_sample: Callable[[], None]) -> None:
+        """`on_tick` is called many times a second, with the samples of the lag, `on_sample` every few."""
+        self._on_tick = on_tick
         self._on_sample = on_sample
         self.loop_lag = loop_lag
         self.lag = Latencies()
@@ -30,13 +31,17 @@ class LoopSampler:
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        self.loop_lag.on_sample = lambda milliseconds: self.lag.record(int(milliseconds * 1000))
+        self.loop_lag.on_sample = self._lag_sampled
         self._sample()
 
     def stop(self) -> None:
         self.loop_lag.on_sample = None
         if self._timer is not None:
             self._timer.cancel()
+
+    def _lag_sampled(self, milliseconds: float) -> None:
+        self.lag.record(int(milliseconds * 1000))
+        self._on_tick()
 
     @property
     def idle_ratio(self) -> float:

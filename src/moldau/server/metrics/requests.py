@@ -1,7 +1,8 @@
 """Requests by type: numbers, errors and durations, recorded by the dispatcher.
 
-Recording is on the path of every request, so a request that is answered at once costs one bucket and three
-integers. Such a request has no remote time: its total time is its local time, and they share the bucket.
+Recording is on the path of every request, so a request that is answered at once only adds its duration to a
+list; `fold` counts the lists, twenty times a second and before a scrape. Such a request has no remote time:
+its total time is its local time, and they share the buckets.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from moldau.metrics.latencies import BITS, Latencies, merged
+from moldau.metrics.latencies import Latencies, bucket_of, merged
 from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.apis import APIS, Api
 from moldau.protocol.headers import RequestHeader
@@ -19,6 +20,9 @@ from moldau.protocol.schema import Message
 
 _FETCH = int(ApiKey.FETCH)
 _MICROSECONDS = 1e6
+_VERSION_BITS = 8
+#: Durations of one fold that are taken for the quantiles.
+_SAMPLES = 256
 
 
 class RequestRecorder:
@@ -89,12 +93,39 @@ class RequestRecorder:
         return counts
 
 
+class _Durations:
+    """Durations of requests of one type and version that were answered at once, until they are counted.
+
+    Of very many, some are taken for the quantiles; number and sum are exact.
+    """
+
+    __slots__ = ("recorder", "seconds", "version")
+
+    def __init__(self, recorder: RequestRecorder, version: int) -> None:
+        self.recorder = recorder
+        self.version = version
+        self.seconds: list[float] = []
+
+    def fold(self) -> None:
+        seconds, self.seconds = self.seconds, []
+        number, latencies = len(seconds), self.recorder.at_once
+        self.recorder.versions[self.version] += number
+        latencies.sum_us += round(sum(seconds) * _MICROSECONDS)
+        # Odd, so that requests in a regular order are taken from all places of it.
+        step = 1 if number <= _SAMPLES else (number - 1) // _SAMPLES + 1 | 1
+        for first in range(0, number, step):
+            weight = min(step, number - first)
+            latencies.counts[bucket_of(int(seconds[first] * _MICROSECONDS))] += weight
+
+
 class RequestMetrics:
     """All requests of a node. `now` is a monotonic clock in seconds."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self.now = now
         self._recorders: dict[int, RequestRecorder] = {}
+        #: Durations that are not counted yet, by type and version of the request.
+        self._durations: dict[int, _Durations] = {}
         fetch = APIS[ApiKey.FETCH]
         self.fetch_consumer = RequestRecorder("FetchConsumer", fetch)
         self.fetch_follower = RequestRecorder("FetchFollower", fetch)
@@ -120,24 +151,34 @@ class RequestMetrics:
 
     def answered(self, header: RequestHeader, request: Message, response: Any, begin: float) -> None:
         """Record a request that is answered at once; `response` is None for acks=0."""
-        microseconds = int((self.now() - begin) * _MICROSECONDS)
-        recorder = self._recorders.get(header.api_key)
-        if recorder is None:
-            recorder = self._of(header, request)
-        # `Latencies.record`, without its calls.
-        latencies = recorder.at_once
-        latencies.sum_us += microseconds
-        shift = microseconds.bit_length() - BITS
-        try:
-            latencies.counts[microseconds if shift <= 0 else (shift << 3) + (microseconds >> shift)] += 1
-        except IndexError:
-            latencies.counts[-1] += 1
-        recorder.versions[header.api_version] += 1
+        durations = self._durations.get(header.api_key << _VERSION_BITS | header.api_version)
+        if durations is None:
+            durations = self._durations_of(header, request)
+        durations.seconds.append(self.now() - begin)
+        recorder = durations.recorder
         if response is not None and (
             (recorder.has_error and response.error_code)
             or (recorder.has_throttle and response.throttle_time_ms)
         ):
             count_response(recorder, response)
+
+    def fold(self) -> None:
+        """Add what was recorded since the last call to the counts; called many times a second."""
+        for durations in self._durations.values():
+            if durations.seconds:
+                durations.fold()
+
+    def _durations_of(self, header: RequestHeader, request: Message) -> _Durations:
+        """Return the durations of a type and version, created if necessary, or of a kind of Fetch."""
+        recorder = self._of(header, request)
+        key = header.api_key << _VERSION_BITS | header.api_version
+        if header.api_key == _FETCH:
+            # Negative, so that `answered` does not find it by the type alone.
+            key = -key * 2 - (recorder is self.fetch_follower)
+        durations = self._durations.get(key)
+        if durations is None:
+            durations = self._durations[key] = _Durations(recorder, header.api_version)
+        return durations
 
     def _of(self, header: RequestHeader, request: Message) -> RequestRecorder:
         key = header.api_key

@@ -32,6 +32,7 @@ def test_a_request_answered_at_once_has_no_remote_time() -> None:
     clock.now += 0.002
     response = HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS, throttle_time_ms=30)
     metrics.answered(header(ApiKey.HEARTBEAT), HeartbeatRequest(), response, 100.0)
+    metrics.fold()
     recorder = next(each for each in metrics if each.name == "Heartbeat")
     assert (recorder.count, recorder.versions[4]) == (1, 1)
     assert recorder.errors == {ErrorCode.REBALANCE_IN_PROGRESS: 1}
@@ -67,6 +68,7 @@ def test_followers_and_consumers_are_kept_apart() -> None:
     follower = FetchRequest(replica_state=ReplicaState(replica_id=2))
     for request in (FetchRequest(), follower, FetchRequest(replica_id=3)):
         metrics.answered(header(ApiKey.FETCH, 12), request, FetchResponse(), 100.0)
+    metrics.fold()
     assert (metrics.fetch_consumer.count, metrics.fetch_follower.count) == (1, 2)
 
 
@@ -75,5 +77,19 @@ def test_a_request_of_many_minutes_is_counted() -> None:
     metrics = RequestMetrics(clock)
     clock.now += 3600
     metrics.answered(header(ApiKey.PRODUCE, 9), ProduceRequest(), None, 100.0)
+    metrics.fold()
     recorder = next(each for each in metrics if each.name == "Produce")
     assert sum(recorder.total_counts()) == 1
+
+
+def test_number_and_sum_of_very_many_requests_are_exact() -> None:
+    clock = Seconds()
+    metrics = RequestMetrics(clock)
+    for number in range(10_001):
+        clock.now = 100 + 0.001 * (1 + number % 10)
+        metrics.answered(header(ApiKey.PRODUCE, 9), ProduceRequest(), None, 100.0)
+    metrics.fold()
+    recorder = next(each for each in metrics if each.name == "Produce")
+    assert (recorder.count, sum(recorder.total_counts())) == (10_001, 10_001)
+    assert abs(recorder.total_us - 55_001_000) < 2000
+    assert abs(quantiles_ms(recorder.total_counts(), (0.5,))[0] - 5) < 1

@@ -40,7 +40,7 @@ _SHUTTING_DOWN: Final = 7
 
 class NodeCollector:
     def __init__(self, node: Node, measured: RequestMetrics, health: Health) -> None:
-        self.sampler = LoopSampler(node.loop_lag, self._sample)
+        self.sampler = LoopSampler(node.loop_lag, measured.fold, self._sample)
         #: Time of the event loop that the previous scrape took.
         self.scrape_seconds = 0.0
         self._node = node
@@ -73,6 +73,7 @@ class NodeCollector:
         scrape.add(requests.NETWORK_IDLE, idle)
         scrape.add(process.SCRAPE_SECONDS, self.scrape_seconds)
         traffic = None if broker is None else broker.replicas.traffic
+        self._requests.fold()
         await collect_requests(scrape, turn, self._requests, traffic)
         listeners = (endpoint.name for endpoint in node.config.listeners)
         collect_connections(scrape, (node.limits, node.controller_limits), listeners)
@@ -135,6 +136,8 @@ class NodeCollector:
         return _RECOVERING if node.broker_role is not None else _STARTING
 
     def _sample(self) -> None:
+        # The lag is not sampled before the node is ready.
+        self._requests.fold()
         if self._node.is_wired and self._node.services.quorum.is_started:
             self._metadata_rate.sample(self._node.services.quorum.log_end_offset)
 

@@ -52,9 +52,10 @@ class BadRequest(Exception):
 class HttpEndpoint:
     """`open`, then `close`."""
 
-    def __init__(self, routes: Mapping[str, Route], pool: Pool) -> None:
+    def __init__(self, routes: Mapping[str, Route], pool: Pool, timeout_s: float = _TIMEOUT_S) -> None:
         self._routes = routes
         self._pool = pool
+        self._timeout_s = timeout_s
         self._servers: list[asyncio.Server] = []
         self._connections: dict[asyncio.Task[None], None] = {}
 
@@ -78,6 +79,8 @@ class HttpEndpoint:
             writer.transport.abort()
             return
         self._connections[task] = None
+        # `drain` then waits until the kernel has everything, so that an abort loses nothing of a response.
+        writer.transport.set_write_buffer_limits(high=0)
         try:
             while await self._exchange(reader, writer):
                 pass
@@ -85,11 +88,12 @@ class HttpEndpoint:
             pass
         finally:
             del self._connections[task]
-            writer.close()
+            # Not `close`, which would keep the response until a client that has stopped reading is gone.
+            writer.transport.abort()
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Serve one request; return whether the connection is kept."""
-        async with asyncio.timeout(_TIMEOUT_S):
+        async with asyncio.timeout(self._timeout_s):
             try:
                 head = await reader.readuntil(b"\r\n\r\n")
                 method, path, version, headers = _parsed(head)
@@ -104,7 +108,7 @@ class HttpEndpoint:
         encoding = ""
         if len(reply.body) >= _COMPRESS_FROM_BYTES and "gzip" in headers.get("accept-encoding", ""):
             reply, encoding = reply._replace(body=await self._pool.run(_gzip, reply.body)), "gzip"
-        async with asyncio.timeout(_TIMEOUT_S):
+        async with asyncio.timeout(self._timeout_s):
             writer.write(_head(reply, keep=keep, encoding=encoding))
             if method != "HEAD":
                 writer.write(reply.body)

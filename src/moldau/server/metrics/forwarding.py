@@ -8,6 +8,7 @@ a broker does not keep metrics for others.
 from __future__ import annotations
 
 import asyncio
+import http.client
 import logging
 import urllib.error
 import urllib.request
@@ -80,6 +81,6 @@ def _post(endpoint: str, payload: bytes, attributes: Mapping[str, str]) -> str |
             answer.read()
     except urllib.error.HTTPError as error:
         return f"HTTP {error.code}"
-    except (OSError, ValueError) as error:
-        return str(error)
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        return str(error) or type(error).__name__
     return None

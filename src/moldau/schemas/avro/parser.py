@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 from moldau.schemas.avro import names
-from moldau.schemas.avro.defaults import default_problem
+from moldau.schemas.avro.defaults import DefaultChecks
 from moldau.schemas.avro.equality import same
 from moldau.schemas.avro.logical import with_logical_type_first
 from moldau.schemas.avro.text import write
@@ -56,6 +56,7 @@ class Parser:
         self.violation: str | None = None
         self._types: dict[str, Named] = {}
         self._defaults: list[tuple[Record, Field]] = []
+        self._default_checks = DefaultChecks()
         self._unions: list[Union] = []
         self._unresolved = False
         self._depth = 0
@@ -63,6 +64,7 @@ class Parser:
     def parse(self, value: Any) -> Type:
         """Parse a JSON value, and close the references to types defined in it."""
         self._defaults.clear()
+        self._default_checks = DefaultChecks()
         self._unions.clear()
         self._unresolved = False
         root = self._type(value, None)
@@ -78,11 +80,13 @@ class Parser:
     def _check_defaults(self) -> None:
         """Check the defaults again: their types may have been references to later definitions."""
         for record, field in self._defaults:
+            # A record is open while its own fields are checked, so their results are not shared with others.
+            self._default_checks.forget()
             self._check_default(record, field)
 
     def _check_default(self, record: Record, field: Field) -> None:
         if self.violation is None:
-            self.violation = default_problem(record, field)
+            self.violation = self._default_checks.problem(record, field)
 
     def _violate(self, problem: str | None) -> None:
         if problem and self.violation is None:

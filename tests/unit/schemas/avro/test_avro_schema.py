@@ -121,6 +121,53 @@ def test_valid_defaults(text: str) -> None:
     parse(text).validate(False)
 
 
+def chain(levels: int, *names: str, default: str = "", prefix: str = "r") -> list[str]:
+    """Return fields that define R0, R1, …: records whose fields of these names are the previous record."""
+    records = [record(name="R0")]
+    for level in range(1, levels):
+        uses = [field(name, f'"R{level - 1}"', default) for name in names]
+        records.append(record(*uses, name=f"R{level}"))
+    return [field(f"{prefix}{level}", text, default) for level, text in enumerate(records)]
+
+
+@pytest.mark.parametrize("use", [pytest.param([], id="in order"), pytest.param(["first"], id="used before")])
+def test_defaults_of_defaults_are_checked_once(use: list[str]) -> None:
+    empty = ',"default":{}'
+    uses = [field(name, '"R59"', empty) for name in use]
+    started = time.process_time()
+    parse(record(*uses, *chain(60, "a", "b", default=empty), name="Root")).validate(False)
+    assert time.process_time() - started < 2
+
+
+def test_default_of_a_long_chain_of_records_is_checked() -> None:
+    empty = ',"default":{}'
+    uses = field("u", '{"type":"array","items":"R599"}', ',"default":[{}]')
+    parse(record(*chain(600, "a", default=empty), uses, name="Root")).validate(False)
+
+
+def test_checks_of_defaults_are_bounded_where_unions_multiply_them() -> None:
+    """Each record of a union is tried for each object, and none is valid because of the innermost value."""
+    pairs, default = [field("x0", record(name="A0")), field("y0", record(name="B0"))], "1"
+    for level in range(1, 60):
+        inner = field("f", f'["A{level - 1}","B{level - 1}"]')
+        pairs += [field(f"{name}{level}", record(inner, name=f"{name}{level}")) for name in "AB"]
+        default = f'{{"f":{default}}}'
+    text = record(*pairs, field("last", '"A59"', f',"default":{default}'), name="Root")
+    started = time.process_time()
+    with pytest.raises(InvalidSchema, match="Invalid default for field last"):
+        parse(text).validate(False)
+    assert time.process_time() - started < 2
+
+
+def test_number_of_checks_of_defaults_is_bounded() -> None:
+    branches = ",".join(record(field("f", '"int"'), name=f"R{index}") for index in range(500))
+    items = ",".join(["{}"] * 1_000)
+    branches += "," + record(name="Empty")
+    text = record(field("f", f'{{"type":"array","items":[{branches}]}}', f',"default":[{items}]'))
+    with pytest.raises(InvalidSchema, match="The default values need more than 500000 checks"):
+        parse(text).validate(False)
+
+
 def test_references_stay_names_unless_resolved() -> None:
     used = '{"type":"enum","name":"Color","namespace":"n","symbols":["RED"]}'
     schema = parse(record(field("c", '"n.Color"')), {"n.Color": used})

@@ -206,8 +206,9 @@ class _Fetch:
         self._partitions: list[Partition] = []
         #: The readable end of each log when it was read.
         self._seen: list[tuple[Log, tuple[int, ...]]] = []
-        #: The bytes read of each topic.
+        #: The bytes read of each topic, and those of them that were not in the page cache.
         self._read_bytes: list[tuple[TopicTraffic, int]] = []
+        self._disk_bytes: list[tuple[TopicTraffic, int]] = []
         self._deadline = asyncio.get_running_loop().time() + request.max_wait_ms / 1000
 
     def authorize(self) -> None:
@@ -258,6 +259,7 @@ class _Fetch:
         self._partitions = []
         self._seen = []
         self._read_bytes = []
+        self._disk_bytes = []
         self.size = 0
         self.urgent = False
 
@@ -330,7 +332,7 @@ class _Fetch:
         if found is None:
             found = self._read(log, asked, blocking=False)
         else:
-            partition.traffic.disk_bytes += found.size
+            self._disk_bytes.append((partition.traffic, found.size))
         if found is None:
             return None
         self.size += found.size
@@ -503,6 +505,8 @@ class _Fetch:
         else:
             for traffic, size in self._read_bytes:
                 traffic.replication_bytes_out += size
+        for traffic, size in self._disk_bytes:
+            traffic.disk_bytes += size
 
 
 def _topic_name(topics: Mapping[TopicId, TopicImage], key: SessionKey) -> str | None:

@@ -147,6 +147,24 @@ def test_reading_from_the_disk_does_not_extend_the_wait(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
+def test_bytes_of_the_disk_are_counted_when_they_are_sent(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        disk = FlakyDisk()
+        async with running_node(tmp_path, disk=disk) as node, connected(node) as connection:
+            topic_id = await create(connection)
+            await connection.call(produce_request("t", batch()), 12)
+            disk.cold = True
+            request = fetch(topic_id, wait_ms=300, min_bytes=10_000)
+            waiting = await begin_to_wait(node, connection, request, 13)
+            counted = node.broker.replicas.traffic.total()
+            assert (counted.bytes_out, counted.disk_bytes) == (0, 0)
+            await waiting
+            counted = node.broker.replicas.traffic.total()
+            assert counted.disk_bytes == counted.bytes_out > 0
+
+    asyncio.run(scenario())
+
+
 def test_a_disk_that_fails_during_a_read_goes_offline(tmp_path: Path) -> None:
     async def scenario() -> None:
         disk = FlakyDisk()

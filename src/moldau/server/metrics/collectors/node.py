@@ -73,7 +73,6 @@ class NodeCollector:
         scrape.add(requests.NETWORK_IDLE, idle)
         scrape.add(process.SCRAPE_SECONDS, self.scrape_seconds)
         traffic = None if broker is None else broker.replicas.traffic
-        self._requests.fold()
         await collect_requests(scrape, turn, self._requests, traffic)
         listeners = (endpoint.name for endpoint in node.config.listeners)
         collect_connections(scrape, (node.limits, node.controller_limits), listeners)

@@ -29,8 +29,12 @@ async def collect_requests(
     scrape: Scrape, turn: ScrapeSlice, metrics: RequestMetrics, traffic: Traffic | None
 ) -> None:
     for recorder in metrics:
+        # Errors are counted at once and durations when they are folded: without this, requests of the last
+        # pause would be failures that are not requests, and the number of requests without an error decrease.
+        metrics.fold()
         _collect(scrape, recorder.name, (recorder,))
         await turn.pause()
+    metrics.fold()
     _collect(scrape, "Fetch", (metrics.fetch_consumer, metrics.fetch_follower))
     if traffic is not None:
         for request, failures in (("Produce", traffic.produce_failures), ("Fetch", traffic.fetch_failures)):

@@ -95,3 +95,19 @@ def test_many_scrapes_at_once_are_all_complete(bounded: MeasuredCluster) -> None
         thread.join(60)
     assert len(lengths) == 20
     assert min(lengths) > 50_000
+
+
+def test_groups_without_offsets_are_bounded_too(bounded: MeasuredCluster) -> None:
+    servers = {"bootstrap.servers": bounded.cluster.bootstrap_servers, "enable.auto.commit": False}
+    consumers = [Consumer({**servers, "group.id": f"idle{number}"}) for number in range(7)]
+    groups = "kafka_coordinator_group_groupmetadatamanager_numgroups"
+    try:
+        for consumer in consumers:
+            consumer.subscribe(["t1"])
+            consumer.poll(0)
+        eventually(lambda: bounded.value(groups) >= 7, timeout=20)
+        members = bounded.families()["kafka_consumergroup_members"].samples
+        assert 1 <= len(members) <= 5
+    finally:
+        for consumer in consumers:
+            consumer.close()

@@ -40,9 +40,12 @@ class GroupCollector:
         self._watermarks = HighWatermarks(replicas, metadata, node_coordinators.latest_offsets)
 
     async def collect(self, scrape: Scrape, turn: ScrapeSlice, max_partitions: int) -> None:
-        """Add the samples of groups; at most `max_partitions` partitions of groups have their own."""
+        """Add the samples of groups; at most `max_partitions` partitions of groups have their own.
+
+        A group without committed offsets counts as a partition: it has a sample, too.
+        """
         groups = self._coordinators.groups
-        by_type, states, offsets = Counter[str](), Counter[tuple[str, str]](), 0
+        by_type, states, offsets, omitted = Counter[str](), Counter[tuple[str, str]](), 0, 0
         found: list[tuple[str, Mapping[TopicPartition, CommittedOffset]]] = []
         room = max_partitions
         for _, shard in list(groups.active_shards()):
@@ -51,13 +54,16 @@ class GroupCollector:
                 states[group.type, group.state_name] += 1
                 committed = dict(shard.committed_offsets(group.group_id))
                 offsets += len(committed)
-                if len(committed) <= room:
-                    room -= len(committed)
+                cost = max(1, len(committed))
+                if cost <= room:
+                    room -= cost
                     found.append((group.group_id, committed))
                     _collect_members(scrape, shard, group.group_id)
+                else:
+                    omitted += cost
                 await turn.pause()
         _collect_states(scrape, by_type, states, offsets)
-        scrape.add(process.OMITTED, offsets - (max_partitions - room), "group_partitions")
+        scrape.add(process.OMITTED, omitted, "group_partitions")
         await self._watermarks.ask_for({partition for _, each in found for partition in each}, turn)
         for group_id, of_group in found:
             self._collect_offsets(scrape, group_id, of_group)

@@ -30,6 +30,8 @@ _KINDS = {
     "record": kernel.RECORD,
 }
 _DEEPEST = 8
+#: How many lines the kernel's table has at most: a record that is used by name has its lines at every use.
+_MOST_LINES = 1_000
 #: Logical types that have no effect on the bytes of a column.
 _PLAIN = (None, "uuid")
 _MICROSECONDS = {"timestamp-millis": 1000, "timestamp-micros": 1}
@@ -75,7 +77,7 @@ class FlatAvro:
 
         `named` has the types that the schema refers to by name.
         """
-        field = _field(schema, named or {}, 0)
+        field = _Fields(named or {}).field(schema)
         if field is None or field.kind != "record" or field.null_branch != kernel.NOT_NULL:
             return None
         plan = _plan(field, columns, 0)
@@ -137,28 +139,48 @@ def _plan(field: _Field, kind: Any, line: int) -> _Plan | None:
     return _Plan(kind, field, line, found) if len(found) == len(children) else None
 
 
-def _field(schema: Any, named: Mapping[str, Any], depth: int) -> _Field | None:
-    """Return a field that the kernel decodes, or None."""
-    null_branch = kernel.NOT_NULL
-    if isinstance(schema, list):
-        if len(schema) != 2 or schema.count("null") != 1:
+class _Fields:
+    """Builds the fields that the kernel decodes."""
+
+    def __init__(self, named: Mapping[str, Any]) -> None:
+        self._named = named
+        #: The records around the field: one that contains itself has no end.
+        self._open: list[str] = []
+        self._lines = 0
+
+    def field(self, schema: Any) -> _Field | None:
+        """Return a field that the kernel decodes, or None."""
+        self._lines += 1
+        null_branch = kernel.NOT_NULL
+        if isinstance(schema, list):
+            if len(schema) != 2 or schema.count("null") != 1:
+                return None
+            null_branch = schema.index("null")
+            schema = schema[1 - null_branch]
+        if isinstance(schema, str):
+            schema = self._named.get(schema, {"type": schema})
+        kind = schema["type"] if isinstance(schema, dict) else None
+        if not isinstance(kind, str) or kind not in _KINDS or self._lines > _MOST_LINES:
             return None
-        null_branch = schema.index("null")
-        schema = schema[1 - null_branch]
-    if isinstance(schema, str):
-        schema = named.get(schema, {"type": schema})
-    kind = schema["type"] if isinstance(schema, dict) else None
-    # A record that contains itself ends at the depth.
-    if not isinstance(kind, str) or kind not in _KINDS or depth > _DEEPEST:
-        return None
-    if kind == "record":
-        fields = [(one["name"], _field(one["type"], named, depth + 1)) for one in schema["fields"]]
-        children = tuple((name, field) for name, field in fields if field is not None)
-        if not children or len(children) < len(fields):
+        if kind == "record":
+            children = self._children(schema)
+            return _Field(kind, None, null_branch, 0, (), children) if children else None
+        symbols = tuple(schema.get("symbols", ()))
+        return _Field(kind, schema.get("logicalType"), null_branch, int(schema.get("size", 0)), symbols)
+
+    def _children(self, record: Any) -> tuple[tuple[str, _Field], ...] | None:
+        name = record["name"]
+        if name in self._open or len(self._open) >= _DEEPEST:
             return None
-        return _Field(kind, None, null_branch, 0, (), children)
-    symbols = tuple(schema.get("symbols", ()))
-    return _Field(kind, schema.get("logicalType"), null_branch, int(schema.get("size", 0)), symbols)
+        self._open.append(name)
+        children = []
+        for one in record["fields"]:
+            child = self.field(one["type"])
+            if child is None:
+                return None
+            children.append((one["name"], child))
+        self._open.pop()
+        return tuple(children)
 
 
 Read = Callable[[_Field, Any, Any, Any, Any], Any]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from typing import Any
 
 import numpy as np
@@ -194,3 +195,30 @@ def test_other_schemas_and_columns_are_not_flat(kind: Any, column: Any) -> None:
     schema = {"type": "record", "name": "R", "fields": [{"name": "v", "type": kind}]}
     codec = AvroCodec(json.dumps(schema))
     assert FlatAvro.of(codec.schema, pa.struct([("v", column)]), codec.named) is None
+
+
+def record(name: str, *kinds: Any) -> dict[str, Any]:
+    return {
+        "type": "record",
+        "name": name,
+        "fields": [{"name": f"f{index}", "type": kind} for index, kind in enumerate(kinds)],
+    }
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        pytest.param(record("R", *[["null", "R"]] * 12), id="a record of itself"),
+        pytest.param(record("R", record("S", *["R", "S"] * 6), *["S"] * 12), id="two records of each other"),
+        pytest.param(
+            record("A", record("B", record("C", record("D", *["int"] * 50), *["D"] * 50), *["C"] * 50), "B"),
+            id="records used many times",
+        ),
+        pytest.param(record("R", *["int"] * 1_001), id="too many fields"),
+    ],
+)
+def test_schemas_of_too_many_lines_are_not_flat(schema: Any) -> None:
+    codec = AvroCodec(json.dumps(schema))
+    started = time.process_time()
+    assert FlatAvro.of(codec.schema, pa.struct([("f0", pa.int32())]), codec.named) is None
+    assert time.process_time() - started < 0.5

@@ -63,7 +63,10 @@ class _Plan(NamedTuple):
 
 
 class Undecodable(Exception):
-    """Some text of a batch is not UTF-8, or an enum has no such symbol: decode its records one by one."""
+    """A value of a batch has no place in its column: decode the records one by one.
+
+    A text is not UTF-8, an enum has no such symbol, or a timestamp is out of range.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,8 +219,11 @@ def _integers(field: _Field, kind: Any, data: Any, numbers: Any, lengths: Any) -
 
 
 def _timestamps(field: _Field, kind: Any, data: Any, numbers: Any, lengths: Any) -> Any:
-    microseconds = numbers * _MICROSECONDS[field.logical or ""]
-    return pa.array(microseconds, pa.timestamp("us"), mask=lengths < 0).cast(kind)
+    factor, missing = _MICROSECONDS[field.logical or ""], lengths < 0
+    largest = (2**63 - 1) // factor
+    if factor > 1 and (((numbers > largest) | (numbers < -largest)) & ~missing).any():
+        raise Undecodable
+    return pa.array(numbers * factor, pa.timestamp("us"), mask=missing).cast(kind)
 
 
 def _booleans(field: _Field, kind: Any, data: Any, numbers: Any, lengths: Any) -> Any:

@@ -222,3 +222,27 @@ def test_schemas_of_too_many_lines_are_not_flat(schema: Any) -> None:
     started = time.process_time()
     assert FlatAvro.of(codec.schema, pa.struct([("f0", pa.int32())]), codec.named) is None
     assert time.process_time() - started < 0.5
+
+
+@pytest.mark.parametrize("number", [2**63 - 1, -(2**63), 2**63 // 1000 + 1, -(2**63 // 1000) - 1])
+def test_timestamp_that_microseconds_cannot_have_is_not_decoded(number: int) -> None:
+    plain = AvroCodec(json.dumps(record("R", "long")))
+    schema = record("R", {"type": "long", "logicalType": "timestamp-millis"})
+    columns = pa.struct([("f0", pa.timestamp("us"))])
+    records = [plain.encode({"f0": 0}), plain.encode({"f0": number})]
+    with pytest.raises(Undecodable):
+        decode(records, schema, columns)
+    # Bytes after the record make it invalid, so its number does not count.
+    found, status = decode([records[0], records[1] + b"x"], schema, columns)
+    assert found.is_valid().to_pylist() == [True, False]
+    assert status.tolist() == [kernel.GOOD, kernel.TRAILING]
+
+
+def test_timestamps_at_the_limits_of_microseconds_are_decoded() -> None:
+    plain = AvroCodec(json.dumps(record("R", "long")))
+    schema = record("R", {"type": "long", "logicalType": "timestamp-millis"})
+    numbers = [2**63 // 1000, -(2**63 // 1000)]
+    found, _ = decode(
+        [plain.encode({"f0": number}) for number in numbers], schema, pa.struct([("f0", pa.timestamp("us"))])
+    )
+    assert found.field(0).cast(pa.int64()).to_pylist() == [number * 1000 for number in numbers]

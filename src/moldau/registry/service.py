@@ -241,7 +241,10 @@ class RegistryService:
         while True:
             self._leadership.fenced()
             self._pending.clear()
-            self.registry = Registry(self._settings)
+            registry = Registry(self._settings)
+            # Responses that are cached for the old state must not be valid for this one.
+            registry.store.generation = self.registry.store.generation + 1
+            self.registry = registry
             try:
                 await self._log.reload()
                 break

@@ -88,3 +88,25 @@ async def test_the_time_of_a_version_is_that_of_its_record() -> None:
     registry = await TestRegistry().start()
     await registry.register("s", record("r", "a"))
     assert (await registry.ask("GET", "/schemas/ids/1")).json["ts"] == 1001
+
+
+@on_a_loop
+async def test_a_response_cached_before_a_recovery_is_not_used_after_it() -> None:
+    registry = await TestRegistry().start()
+    registry.log.write(
+        b'{"keytype":"CONFIG","subject":"x","magic":0}', b'{"subject":"x","compatibilityLevel":"FULL"}'
+    )
+    assert (await registry.ask("GET", "/subjects")).json == []
+    registry.log.fails = timed_out()
+    assert (await registry.register("s", record("r", "a"))).status == 500
+    registry.log.fails = None
+    # The topic has been written by another instance, and has as many records as before.
+    registry.log.records[:] = [
+        (
+            b'{"keytype":"SCHEMA","subject":"t","version":1,"magic":1}',
+            b'{"subject":"t","version":1,"id":1,"schema":"\\"string\\"","deleted":false}',
+        )
+    ]
+    # A write without a record makes this instance the leader again, which alone uses such responses.
+    assert (await registry.register("t", '"string"')).json["id"] == 1
+    assert (await registry.ask("GET", "/subjects")).json == ["t"]

@@ -162,10 +162,9 @@ class RegistryService:
     async def _acknowledged(self) -> bool:
         """Wait until all that a decision has seen is in the topic; return False if it is not."""
         last = self._last
-        if last is None or last.done():
-            return True
-        await asyncio.wait([last])
-        if not last.cancelled() and last.exception() is None:
+        if last is not None and not last.done():
+            await asyncio.wait([last])
+        if not _has_failed(last):
             return True
         self._discard()
         return False
@@ -191,18 +190,21 @@ class RegistryService:
         while True:
             if not self._leadership.leads:
                 await self._leadership.require(self._timeout_s)
-            if self._recovery is None:
+            if _has_failed(self._last):
+                self._discard()
+            elif self._recovery is None:
                 return
             await self._recovered()
 
     async def _held(self, decision: Decision) -> Decision:
         """Hold a reply that depends on writes in flight until they are acknowledged."""
         last = self._last
-        if last is not None and not last.done():
-            await asyncio.wait([last])
-            error = last.exception()
-            if error is not None:
-                raise _unconfirmed(error)
+        if last is None:
+            return decision
+        await asyncio.wait([last])
+        error = last.exception()
+        if error is not None:
+            raise _unconfirmed(error)
         return decision
 
     def _append(self, records: Sequence[Record]) -> asyncio.Future[int]:
@@ -233,6 +235,7 @@ class RegistryService:
     def _discard(self) -> None:
         """Load the state again, because it may contain decisions that are not in the topic."""
         self._leadership.fenced()
+        self._last = None
         if self._pending and self._recovery is None:
             self._recovery = asyncio.create_task(self._recover())
 
@@ -259,6 +262,13 @@ class RegistryService:
         done, _ = await asyncio.wait([self._recovery], timeout=self._timeout_s)
         if not done:
             raise ApiError(500, TIMED_OUT, _NOT_LOADED)
+
+
+def _has_failed(append: asyncio.Future[int] | None) -> bool:
+    """Return whether an append has ended without being acknowledged."""
+    if append is None or not append.done():
+        return False
+    return append.cancelled() or append.exception() is not None
 
 
 def _unconfirmed(error: BaseException) -> ApiError:

@@ -20,6 +20,8 @@ class MemoryLog:
         #: Set: the next appends fail, after or without having stored their records.
         self.fails: KafkaError | None = None
         self.stores_before_failing = False
+        #: Called in the moment in which an append fails, before anybody knows it.
+        self.on_failure: Callable[[], None] | None = None
         #: Cleared: appends wait.
         self.open = asyncio.Event()
         self.open.set()
@@ -35,6 +37,8 @@ class MemoryLog:
         if self.fails is not None:
             if self.stores_before_failing:
                 self.records.extend(records)
+            if self.on_failure is not None:
+                self.on_failure()
             raise self.fails
         self.batches += 1
         for key, value in records:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from tests.harness.registry.application import Answer
 from tests.unit.registry.memory_log import MemoryLog, timed_out
 from tests.unit.registry.requests import TestRegistry, on_a_loop, record
 
@@ -110,3 +111,20 @@ async def test_a_response_cached_before_a_recovery_is_not_used_after_it() -> Non
     # A write without a record makes this instance the leader again, which alone uses such responses.
     assert (await registry.register("t", '"string"')).json["id"] == 1
     assert (await registry.ask("GET", "/subjects")).json == ["t"]
+
+
+@on_a_loop
+async def test_a_failed_append_is_not_taken_for_an_acknowledged_one() -> None:
+    registry = await TestRegistry().start()
+    tasks: list[asyncio.Task[Answer]] = []
+
+    def ask_before_the_writer_knows() -> None:
+        tasks.append(asyncio.create_task(registry.ask("GET", "/schemas/ids/1")))
+        tasks.append(asyncio.create_task(registry.register("s", record("r", "a"))))
+        registry.log.on_failure = None
+
+    registry.log.fails = timed_out()
+    registry.log.on_failure = ask_before_the_writer_knows
+    assert (await registry.register("s", record("r", "a"))).status == 500
+    assert [(await task).status for task in tasks] == [404, 500]
+    assert registry.log.records == []

@@ -211,8 +211,12 @@ class RegistryService:
         """Apply records and pass them to the log, without a turn of the event loop in between."""
         now, store = self._clock.time_ms(), self.registry.store
         for key, value in records:
-            store.replay(key, value, now)
             self._pending.append((key, value))
+            try:
+                store.replay(key, value, now)
+            except Exception:
+                self._discard()
+                raise
         last = self._last = asyncio.ensure_future(self._log.append(records))
         return last
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
+from moldau.registry.state.records import DamagedRecord
+from moldau.registry.state.registry import Decision
 from tests.harness.registry.application import Answer
 from tests.unit.registry.memory_log import MemoryLog, timed_out
 from tests.unit.registry.requests import TestRegistry, on_a_loop, record
@@ -128,3 +132,30 @@ async def test_a_failed_append_is_not_taken_for_an_acknowledged_one() -> None:
     assert (await registry.register("s", record("r", "a"))).status == 500
     assert [(await task).status for task in tasks] == [404, 500]
     assert registry.log.records == []
+
+
+@on_a_loop
+async def test_metadata_that_names_no_version_is_stored_as_it_is() -> None:
+    registry = await TestRegistry().start()
+    for number, text in enumerate(("--5", "²", "1_0", "9" * 5000), 1):
+        answer = await registry.register(
+            "s", record("r", f"f{number}"), metadata={"properties": {"confluent:version": text}}
+        )
+        assert (answer.status, answer.json["version"]) == (200, number)
+    again = await TestRegistry(registry.log).start()
+    assert (await again.ask("GET", "/subjects/s/versions")).json == [1, 2, 3, 4]
+
+
+@on_a_loop
+async def test_records_that_cannot_be_applied_are_neither_stored_nor_visible() -> None:
+    registry = await TestRegistry().start()
+    good = (
+        b'{"keytype":"SCHEMA","subject":"s","version":1,"magic":1}',
+        b'{"subject":"s","version":1,"id":1,"schema":"\\"string\\"","deleted":false}',
+    )
+
+    with pytest.raises(DamagedRecord):
+        await registry.service.write(lambda _: Decision((good, (b"no JSON", b"")), None))
+    assert (await registry.ask("GET", "/subjects")).json == []
+    assert registry.log.records == []
+    assert (await registry.register("s", record("r", "a"))).json["id"] == 1

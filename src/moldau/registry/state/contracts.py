@@ -7,6 +7,7 @@ apart.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ _DOMAIN_MODES: Final = frozenset({"WRITE", "READ", "WRITEREAD"})
 _RULE_KINDS: Final = frozenset({"TRANSFORM", "CONDITION"})
 _SEVERAL_ACTIONS: Final = frozenset({"WRITEREAD", "UPDOWN"})
 _LONGEST_NAME: Final = 64
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,10}")
 
 
 def metadata_of(value: object) -> Json | None:
@@ -173,7 +175,7 @@ def property_of(metadata: Json | None, name: str) -> str | None:
 def confluent_version(metadata: Json | None) -> int | None:
     """Return the version that the metadata names, by which a schema is made distinct from an equal one."""
     text = property_of(metadata, CONFLUENT_VERSION)
-    return int(text) if text is not None and text.lstrip("-").isdigit() else None
+    return int(text) if text is not None and _INTEGER.fullmatch(text) else None
 
 
 def with_confluent_version(metadata: Json | None, version: int) -> Json:

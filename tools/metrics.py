@@ -26,8 +26,9 @@ Every node serves its metrics at `http://HOST:PORT/metrics` if `metrics.port` is
 - *Reported by* says which node has the value. What belongs to a partition, a group or the cluster is
   reported by one node, its leader, its coordinator or the active controller, so that `sum()` over all nodes
   is the cluster.
-- Every family is always present with HELP and TYPE. A family without labels is 0 while there is nothing to
-  count.
+- A node with the broker role serves every family with HELP and TYPE; a node that is only a controller serves
+  those of *every node* and of the *active controller*. A family without labels is 0 while there is nothing to
+  count; only `kafka_brokers` has no sample on nodes other than the active controller.
 - A family with the label `topic` that is marked *and total* also has a sample without it, the sum over all
   topics.
 - `metrics.max.topics` (1000) limits the topics with samples of their own to those with the most traffic,
@@ -35,8 +36,8 @@ Every node serves its metrics at `http://HOST:PORT/metrics` if `metrics.port` is
   counts the rest.
 - Metrics that clients push (KIP-714) are not in these tables: their names begin with `org_apache_kafka_`, and
   they have the labels `client_id` and `client_instance_id`.
-- A summary has the quantiles 0.5, 0.75, 0.95, 0.98, 0.99 and 0.999 of the last five minutes, exact to 7 %,
-  and `_sum` and `_count` since the start.
+- A summary has the quantiles 0.5, 0.75, 0.95, 0.98, 0.99 and 0.999 of the last five minutes, exact to about
+  6 %, and `_sum` and `_count` since the start.
 """
 
 

@@ -1,6 +1,7 @@
 """Prometheus' text format 0.0.4 and OpenMetrics 1.0, from the samples of one scrape.
 
-Every family of the table is present with HELP and TYPE; one without samples whose total is known is 0.
+Every family of the table is present with HELP and TYPE; one without samples whose total is known is 0. A node
+without the broker role leaves out the families of brokers, so that `count()` of one counts brokers.
 Collectors append finished lines: formatting a sample must not cost more than its value.
 """
 
@@ -24,7 +25,8 @@ Value = int | float
 class Scrape:
     """The samples of one scrape, by family."""
 
-    def __init__(self, families: Iterable[Family]) -> None:
+    def __init__(self, families: Iterable[Family], *, is_broker: bool = True) -> None:
+        self._is_broker = is_broker
         self._lines: dict[Family, list[str]] = {family: [] for family in families}
 
     def add_family(self, family: Family) -> None:
@@ -59,6 +61,8 @@ class Scrape:
     def rendered(self, *, open_metrics: bool) -> Iterator[str]:
         """Return the text in parts, one for each family."""
         for family, lines in self._lines.items():
+            if family.is_of_broker and not self._is_broker:
+                continue
             name = family.name.removesuffix("_total") if open_metrics else family.name
             text = family.help.translate(_HELP_ESCAPES)
             header = f"# HELP {name} {text}\n# TYPE {name} {family.kind.value}\n"

@@ -8,6 +8,11 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import Final
+
+EVERY_NODE: Final = "every node"
+EVERY_BROKER: Final = "every broker"
+ACTIVE_CONTROLLER: Final = "active controller"
 
 
 class Kind(enum.Enum):
@@ -26,7 +31,7 @@ class Family:
     help: str
     labels: tuple[str, ...] = ()
     #: Which node reports it: `every node`, `leader`, `coordinator`, `active controller`, …
-    reported_by: str = "every node"
+    reported_by: str = EVERY_NODE
     #: Whether a sample without labels is always present: the sum over all label values, or the only sample.
     has_total: bool = True
 
@@ -34,13 +39,18 @@ class Family:
         if (self.kind is Kind.COUNTER) != self.name.endswith("_total"):
             raise ValueError(f"{self.name}: the names of counters, and no others, end with _total")
 
+    @property
+    def is_of_broker(self) -> bool:
+        """Whether only nodes with the broker role have it."""
+        return self.reported_by not in (EVERY_NODE, ACTIVE_CONTROLLER)
+
 
 def counter(
     name: str,
     help_text: str,
     labels: tuple[str, ...] = (),
     *,
-    reported_by: str = "every node",
+    reported_by: str = EVERY_NODE,
     has_total: bool | None = None,
 ) -> Family:
     total = not labels if has_total is None else has_total
@@ -52,7 +62,7 @@ def gauge(
     help_text: str,
     labels: tuple[str, ...] = (),
     *,
-    reported_by: str = "every node",
+    reported_by: str = EVERY_NODE,
     has_total: bool | None = None,
 ) -> Family:
     total = not labels if has_total is None else has_total
@@ -60,6 +70,6 @@ def gauge(
 
 
 def summary(
-    name: str, help_text: str, labels: tuple[str, ...] = (), *, reported_by: str = "every node"
+    name: str, help_text: str, labels: tuple[str, ...] = (), *, reported_by: str = EVERY_NODE
 ) -> Family:
     return Family(name, Kind.SUMMARY, help_text, labels, reported_by, has_total=False)

@@ -32,7 +32,11 @@ def test_a_broker_without_a_controller_is_not_ready() -> None:
         assert measured.readiness(1) == (200, [])
         # The controller is a node of its own, which has no broker to be registered.
         assert measured.readiness(2) == (200, [])
-        assert measured.value("kafka_server_kafkaserver_brokerstate", node=2) == 0
+        # `count()` of a family of brokers counts brokers.
+        of_controller = measured.families(node=2)
+        assert "kafka_server_kafkaserver_brokerstate" not in of_controller
+        assert "kafka_server_replicamanager_leadercount" not in of_controller
+        assert "kafka_controller_kafkacontroller_activebrokercount" in of_controller
 
         cluster.pause(2)
         eventually(lambda: measured.readiness(1)[0] == 503, timeout=20)

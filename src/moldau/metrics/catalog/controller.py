@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from moldau.metrics.family import Family, counter, gauge
+from moldau.metrics.family import ACTIVE_CONTROLLER, EVERY_BROKER, Family, counter, gauge
 
 _CONTROLLER: Final = "kafka_controller_kafkacontroller_"
-_ACTIVE: Final = "active controller"
 
 
 def _of_cluster(name: str, help_text: str) -> Family:
-    return gauge(f"{_CONTROLLER}{name}", help_text, reported_by=_ACTIVE)
+    return gauge(f"{_CONTROLLER}{name}", help_text, reported_by=ACTIVE_CONTROLLER)
 
 
 ACTIVE_CONTROLLERS: Final = gauge(f"{_CONTROLLER}activecontrollercount", "1 on the active controller.")
@@ -40,37 +39,45 @@ NEW_ACTIVE: Final = counter(
     "moldau_controller_elections_total", "How often this node became the active controller."
 )
 LEADER_ELECTIONS: Final = counter(
-    "moldau_controller_leader_elections_total", "Partitions that got a new leader.", reported_by=_ACTIVE
+    "moldau_controller_leader_elections_total",
+    "Partitions that got a new leader.",
+    reported_by=ACTIVE_CONTROLLER,
 )
 UNCLEAN_ELECTIONS: Final = counter(
     "kafka_controller_controllerstats_uncleanleaderelections_total",
     "Partitions that got a leader that was not in sync.",
-    reported_by=_ACTIVE,
+    reported_by=ACTIVE_CONTROLLER,
 )
 
 BROKER_STATE: Final = gauge(
     "kafka_server_kafkaserver_brokerstate",
-    "0 no broker, 1 starting, 2 recovering its logs, 3 running, 7 shutting down.",
+    "1 starting, 2 recovering its logs, 3 running, 7 shutting down.",
+    reported_by=EVERY_BROKER,
 )
 BROKER_APPLIED: Final = gauge(
     "kafka_server_broker_metadata_metrics_last_applied_record_offset",
     "Offset of the last metadata record applied on this node.",
+    reported_by=EVERY_BROKER,
 )
 BROKER_APPLY_LAG: Final = gauge(
     "kafka_server_broker_metadata_metrics_last_applied_record_lag_ms",
     "How long the present image is being applied; 0 if the node is up to date.",
+    reported_by=EVERY_BROKER,
 )
 BROKER_LOAD_ERRORS: Final = gauge(
     "kafka_server_broker_metadata_metrics_metadata_load_error_count",
     "Failures to read metadata records: 0, the node stops at the first.",
+    reported_by=EVERY_BROKER,
 )
 BROKER_APPLY_ERRORS: Final = gauge(
     "kafka_server_broker_metadata_metrics_metadata_apply_error_count",
     "Failures to apply metadata images: 0, the node stops at the first.",
+    reported_by=EVERY_BROKER,
 )
 HEARTBEAT_AGE: Final = gauge(
     "moldau_broker_heartbeat_age_seconds",
     "Time since the controller accepted the last heartbeat of this broker; -1 before the first.",
+    reported_by=EVERY_BROKER,
 )
 READY: Final = gauge("moldau_ready", "1 if `/readyz` is 200.")
 

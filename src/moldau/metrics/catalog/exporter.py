@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from moldau.metrics.family import Family, gauge
+from moldau.metrics.family import ACTIVE_CONTROLLER, Family, gauge
 
 _PARTITION: Final = ("topic", "partition")
 _GROUP_PARTITION: Final = ("consumergroup", "topic", "partition")
@@ -20,13 +20,13 @@ def _of_group(name: str, help_text: str, labels: tuple[str, ...]) -> Family:
 
 
 BROKERS: Final = gauge(
-    "kafka_brokers", "Brokers that are not fenced.", reported_by="active controller", has_total=False
+    "kafka_brokers", "Brokers that are not fenced.", reported_by=ACTIVE_CONTROLLER, has_total=False
 )
 BROKER_INFO: Final = gauge(
     "kafka_broker_info",
     "1 for each registered broker.",
     ("id", "address"),
-    reported_by="active controller",
+    reported_by=ACTIVE_CONTROLLER,
 )
 TOPIC_PARTITIONS: Final = gauge(
     "kafka_topic_partitions", "Partitions of a topic.", ("topic",), reported_by="leader of partition 0"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from moldau.metrics.family import Family, counter, gauge
+from moldau.metrics.family import EVERY_BROKER, Family, counter, gauge
 
 _MANAGER: Final = "kafka_server_replicamanager_"
 _PARTITION: Final = ("topic", "partition")
@@ -18,7 +18,7 @@ def _of_log(name: str, help_text: str) -> Family:
     return gauge(f"kafka_log_log_{name}", help_text, _PARTITION, reported_by="every replica")
 
 
-PARTITIONS: Final = gauge(f"{_MANAGER}partitioncount", "Replicas on this broker.")
+PARTITIONS: Final = gauge(f"{_MANAGER}partitioncount", "Replicas on this broker.", reported_by=EVERY_BROKER)
 LEADERS: Final = gauge(f"{_MANAGER}leadercount", "Partitions that this broker leads.", reported_by="leader")
 UNDER_REPLICATED: Final = gauge(
     f"{_MANAGER}underreplicatedpartitions",
@@ -36,12 +36,16 @@ AT_MIN_ISR: Final = gauge(
     reported_by="leader",
 )
 OFFLINE_REPLICAS: Final = gauge(
-    f"{_MANAGER}offlinereplicacount", "Replicas of this broker whose log directory is offline."
+    f"{_MANAGER}offlinereplicacount",
+    "Replicas of this broker whose log directory is offline.",
+    reported_by=EVERY_BROKER,
 )
 REASSIGNING: Final = gauge(
     f"{_MANAGER}reassigningpartitions", "Partitions that are being reassigned.", reported_by="leader"
 )
-PRODUCER_IDS: Final = gauge(f"{_MANAGER}produceridcount", "Producer ids that the logs of this broker know.")
+PRODUCER_IDS: Final = gauge(
+    f"{_MANAGER}produceridcount", "Producer ids that the logs of this broker know.", reported_by=EVERY_BROKER
+)
 ISR_SHRINKS: Final = counter(f"{_MANAGER}isrshrinks_total", "Shrunken ISRs.", reported_by="leader")
 ISR_EXPANDS: Final = counter(f"{_MANAGER}isrexpands_total", "Expanded ISRs.", reported_by="leader")
 FAILED_ISR_UPDATES: Final = counter(
@@ -63,13 +67,20 @@ PURGATORY: Final = gauge(
     "kafka_server_delayedoperationpurgatory_purgatorysize",
     "Requests that wait, by operation.",
     ("delayedOperation",),
+    reported_by=EVERY_BROKER,
 )
-FETCH_SESSIONS: Final = gauge("kafka_server_fetchsessioncache_numincrementalfetchsessions", "Fetch sessions.")
+FETCH_SESSIONS: Final = gauge(
+    "kafka_server_fetchsessioncache_numincrementalfetchsessions", "Fetch sessions.", reported_by=EVERY_BROKER
+)
 FETCH_SESSION_PARTITIONS: Final = gauge(
-    "kafka_server_fetchsessioncache_numincrementalfetchpartitionscached", "Partitions in fetch sessions."
+    "kafka_server_fetchsessioncache_numincrementalfetchpartitionscached",
+    "Partitions in fetch sessions.",
+    reported_by=EVERY_BROKER,
 )
 FETCH_SESSION_EVICTIONS: Final = counter(
-    "kafka_server_fetchsessioncache_incrementalfetchsessionevictions_total", "Evicted fetch sessions."
+    "kafka_server_fetchsessioncache_incrementalfetchsessionevictions_total",
+    "Evicted fetch sessions.",
+    reported_by=EVERY_BROKER,
 )
 
 UNDER_REPLICATED_PARTITION: Final = _of_partition("underreplicated", "1 if replicas are not in sync.")
@@ -89,15 +100,19 @@ LOG_SEGMENTS: Final = _of_log("numlogsegments", "Segments of a log.")
 LOG_START_OFFSET: Final = _of_log("logstartoffset", "Log start offset.")
 LOG_END_OFFSET: Final = _of_log("logendoffset", "Log end offset.")
 OFFLINE_DIRECTORIES: Final = gauge(
-    "kafka_log_logmanager_offlinelogdirectorycount", "Offline log directories."
+    "kafka_log_logmanager_offlinelogdirectorycount", "Offline log directories.", reported_by=EVERY_BROKER
 )
 DIRECTORY_OFFLINE: Final = gauge(
-    "kafka_log_logmanager_logdirectoryoffline", "1 if a log directory is offline.", ("logDirectory",)
+    "kafka_log_logmanager_logdirectoryoffline",
+    "1 if a log directory is offline.",
+    ("logDirectory",),
+    reported_by=EVERY_BROKER,
 )
 UNCLEANABLE: Final = gauge(
     "kafka_log_logcleanermanager_uncleanablepartitionscount",
     "Logs that the cleaner has given up.",
     ("logDirectory",),
+    reported_by=EVERY_BROKER,
 )
 
 FAMILIES: Final = (

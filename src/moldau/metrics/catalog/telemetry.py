@@ -4,25 +4,38 @@ from __future__ import annotations
 
 from typing import Final
 
-from moldau.metrics.family import counter, gauge
+from moldau.metrics.family import EVERY_BROKER, counter, gauge
 
 INSTANCES: Final = gauge(
-    "kafka_server_client_metrics_instance_count", "Clients that have asked for their subscriptions."
+    "kafka_server_client_metrics_instance_count",
+    "Clients that have asked for their subscriptions.",
+    reported_by=EVERY_BROKER,
 )
-PUSHES: Final = counter("moldau_client_telemetry_pushes_total", "Accepted pushes of clients.")
+PUSHES: Final = counter(
+    "moldau_client_telemetry_pushes_total", "Accepted pushes of clients.", reported_by=EVERY_BROKER
+)
 MALFORMED: Final = counter(
-    "moldau_client_telemetry_malformed_total", "Pushes of clients that could not be read."
+    "moldau_client_telemetry_malformed_total",
+    "Pushes of clients that could not be read.",
+    reported_by=EVERY_BROKER,
 )
-SERIES: Final = gauge("moldau_client_telemetry_series", "Series of clients that are kept.")
+SERIES: Final = gauge(
+    "moldau_client_telemetry_series", "Series of clients that are kept.", reported_by=EVERY_BROKER
+)
 DROPPED: Final = counter(
-    "moldau_client_telemetry_dropped_points_total", "Points of clients that found no room."
+    "moldau_client_telemetry_dropped_points_total",
+    "Points of clients that found no room.",
+    reported_by=EVERY_BROKER,
 )
 FORWARDED: Final = counter(
-    "moldau_client_telemetry_forwarded_total", "Pushes that `metrics.otlp.endpoint` has accepted."
+    "moldau_client_telemetry_forwarded_total",
+    "Pushes that `metrics.otlp.endpoint` has accepted.",
+    reported_by=EVERY_BROKER,
 )
 FORWARD_LOST: Final = counter(
     "moldau_client_telemetry_forward_lost_total",
     "Pushes that `metrics.otlp.endpoint` has not accepted, or that found no room to wait for it.",
+    reported_by=EVERY_BROKER,
 )
 
 FAMILIES: Final = (INSTANCES, PUSHES, MALFORMED, SERIES, DROPPED, FORWARDED, FORWARD_LOST)

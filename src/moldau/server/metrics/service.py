@@ -22,6 +22,7 @@ from moldau.server.metrics.http import HttpEndpoint, Reply
 from moldau.server.metrics.requests import RequestMetrics
 from moldau.server.metrics.slices import ScrapeSlice
 from moldau.server.services import NodeServices
+from moldau.server.settings import BROKER
 
 if TYPE_CHECKING:
     from moldau.server.node import Node
@@ -79,7 +80,7 @@ class NodeMetrics:
         open_metrics = wants_open_metrics(headers.get("accept", ""))
         async with self._scraping:
             turn = ScrapeSlice()
-            scrape = Scrape(FAMILIES)
+            scrape = Scrape(FAMILIES, is_broker=BROKER in self._node.config.process_roles)
             await self._collector.collect(scrape, turn)
             parts = []
             for part in scrape.rendered(open_metrics=open_metrics):

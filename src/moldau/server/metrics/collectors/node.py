@@ -1,7 +1,7 @@
 """One scrape: the parts of a node in turn, as far as they exist.
 
 Before the node is wired and while it stops, only the process and the requests are measured; all other
-families are present without samples, or 0.
+families are present without samples, or 0. A node without the broker role does not show those of brokers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from moldau.server.metrics.forwarding import OtlpForwarder
     from moldau.server.node import Node
 
-_NO_BROKER: Final = 0
 _STARTING: Final = 1
 _RECOVERING: Final = 2
 _RUNNING: Final = 3
@@ -128,8 +127,6 @@ class NodeCollector:
         node = self._node
         if node.stopping:
             return _SHUTTING_DOWN
-        if node.is_wired and node.broker_role is None:
-            return _NO_BROKER
         if node.started:
             return _RUNNING
         return _RECOVERING if node.broker_role is not None else _STARTING

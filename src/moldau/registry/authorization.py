@@ -9,10 +9,10 @@ Rules are lines of a file (`schema.registry.acl.file`), or separated by semicolo
     deny              User:bob      *                                 :.secret:*
 
 A subject is literal, or a prefix if it ends with `*`; subjects of other contexts are written with their
-context. Rules with `GLOBAL_` operations apply whatever their subjects are. A matching deny rule takes
-precedence over all allow rules; without a matching allow rule the operation is denied. The principals of
-`schema.registry.super.users`, separated by semicolons, may do everything. Without rules all operations are
-allowed.
+context. Rules that name `GLOBAL_` operations apply whatever their subjects are; the operations `*` include
+them only if the subjects are `*`, too. A matching deny rule takes precedence over all allow rules; without a
+matching allow rule the operation is denied. The principals of `schema.registry.super.users`, separated by
+semicolons, may do everything. Without rules all operations are allowed.
 """
 
 from __future__ import annotations
@@ -126,9 +126,10 @@ def _parse(text: str, where: str) -> tuple[list[Operation], _Rule]:
     permission, principal, names, pattern = words
     if ":" not in principal:
         raise ConfigError(f"{where}: {principal} is not a principal such as User:alice.")
-    operations = (
-        list(Operation) if names.lower() in ("*", "all") else [_operation(n, where) for n in names.split(",")]
-    )
+    if names.lower() in ("*", "all"):
+        operations = [each for each in Operation if pattern == "*" or not each.startswith("GLOBAL_")]
+    else:
+        operations = [_operation(name, where) for name in names.split(",")]
     return operations, _Rule(permission.lower() == "allow", principal, pattern)
 
 

@@ -7,9 +7,14 @@ from pathlib import Path
 import pytest
 
 from moldau.config.definition import ConfigError
+from moldau.http.asgi import PRINCIPAL
 from moldau.http.errors import ApiError
+from moldau.registry.api.application import RegistryApplication
+from moldau.registry.api.metadata import ServerMetadata
 from moldau.registry.authorization import Authorizer, Operation
 from moldau.security.principal import KafkaPrincipal
+from tests.harness.registry.application import ask
+from tests.unit.registry.requests import TestRegistry, on_a_loop
 
 ALICE, BOB, ROOT = (KafkaPrincipal("User", name) for name in ("alice", "bob", "root"))
 RULES = """
@@ -45,6 +50,44 @@ def test_rules(authorizer: Authorizer) -> None:
     assert authorizer.allows(BOB, Operation.SUBJECT_DELETE, "orders-value")
     assert not authorizer.allows(BOB, Operation.SUBJECT_DELETE, ":.secret:orders")
     assert authorizer.allows(ROOT, Operation.GLOBAL_MODE_WRITE)
+
+
+@pytest.mark.parametrize("permission", ["allow", "deny"])
+def test_all_operations_of_some_subjects_are_not_those_of_the_registry(permission: str) -> None:
+    rules = f"allow User:bob * *; {permission} User:bob * orders-*; allow User:alice * orders-*"
+    found = Authorizer.from_properties({"schema.registry.acl.rules": rules})
+    assert found is not None
+    assert found.allows(ALICE, Operation.SUBJECT_DELETE, "orders-value")
+    assert not any(found.allows(ALICE, each) for each in Operation if each.startswith("GLOBAL_"))
+    assert all(found.allows(BOB, each) for each in Operation if each.startswith("GLOBAL_"))
+    assert found.allows(BOB, Operation.SUBJECT_READ, "orders-value") == (permission == "allow")
+
+
+async def _statuses(rules: str, *requests: tuple[str, str, object]) -> list[int]:
+    """Return how the requests of Alice are answered."""
+    registry = await TestRegistry().start()
+    await registry.register("orders", '"string"')
+    for schema in ('"string"', '"int"'):
+        await registry.register(":.secret:orders", schema)
+    authorizer = Authorizer.from_properties({"schema.registry.acl.rules": rules})
+    application = RegistryApplication(registry.service, ServerMetadata("cluster", "group", "1.0"), authorizer)
+    answers = [await ask(application, *request, **{PRINCIPAL: ALICE}) for request in requests]
+    return [answer.status for answer in answers]
+
+
+@on_a_loop
+async def test_settings_of_the_registry_need_permission_for_the_registry() -> None:
+    level, mode = {"compatibility": "FULL"}, {"mode": "READONLY"}
+    denied = [
+        (method, f"/{kind}/{scope}", body)
+        for scope in (":.:", ":.__GLOBAL:")
+        for method, kind, body in (("PUT", "config", level), ("PUT", "mode", mode), ("GET", "config", None))
+    ]
+    rules = "allow User:alice SUBJECT_COMPATIBILITY_READ,SUBJECT_COMPATIBILITY_WRITE,SUBJECT_MODE_WRITE *"
+    assert await _statuses(rules, *denied) == [403] * len(denied)
+    assert await _statuses(rules, ("PUT", "/config/orders", level)) == [200]
+    granted = "allow User:alice GLOBAL_COMPATIBILITY_WRITE *"
+    assert await _statuses(granted, ("PUT", "/config/:.:", level)) == [200]
 
 
 def test_a_denial_names_operation_and_subject(authorizer: Authorizer) -> None:

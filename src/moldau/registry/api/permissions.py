@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from moldau.registry.api.call import Call, Route
 from moldau.registry.authorization import Authorizer, Operation
-from moldau.registry.state.names import context_of, normalize
+from moldau.registry.state.names import GLOBAL_CONTEXT, context_of, is_top_level, normalize, parse_name
 from moldau.registry.state.registry import Registry
 from moldau.security.principal import KafkaPrincipal
 
@@ -15,9 +15,18 @@ def authorize(
     """Raise an `ApiError` 403 if the principal may not send the request."""
     if not route.operation or _is_own_schema(authorizer, principal, call, registry):
         return
-    operation = Operation(route.operation)
+    operation = _operation(route, call)
     for subject in call.subjects(registry):
         authorizer.authorize(principal, operation, subject)
+
+
+def _operation(route: Route, call: Call) -> Operation:
+    """Return the operation of a route; that of the registry if a setting of the top level is named."""
+    scope = call.setting_scope
+    is_setting = route.operation.startswith(("SUBJECT_COMPATIBILITY_", "SUBJECT_MODE_"))
+    if is_setting and (is_top_level(scope) or parse_name(scope or "") == (GLOBAL_CONTEXT, "")):
+        return Operation(route.operation.replace("SUBJECT_", "GLOBAL_"))
+    return Operation(route.operation)
 
 
 def _is_own_schema(authorizer: Authorizer, principal: KafkaPrincipal, call: Call, registry: Registry) -> bool:

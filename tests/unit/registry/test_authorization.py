@@ -90,6 +90,30 @@ async def test_settings_of_the_registry_need_permission_for_the_registry() -> No
     assert await _statuses(granted, ("PUT", "/config/:.:", level)) == [200]
 
 
+@on_a_loop
+async def test_the_search_in_other_contexts_needs_permission_for_the_subject_found() -> None:
+    requests: list[tuple[str, str, object]] = [
+        ("GET", "/subjects/orders/versions/1", None),
+        ("POST", "/subjects/orders", {"schema": '"string"'}),
+        ("GET", "/subjects/orders/versions/2", None),
+        ("GET", "/subjects/orders/versions/2/schema", None),
+        ("GET", "/subjects/orders/versions/2/referencedby", None),
+        ("POST", "/subjects/orders", {"schema": '"int"'}),
+    ]
+    rule = "allow User:alice SUBJECT_READ orders"
+    assert await _statuses(rule, *requests) == [200, 200, 403, 403, 403, 403]
+    assert await _statuses(f"{rule}; allow User:alice SUBJECT_READ :.secret:*", *requests) == [200] * 6
+
+
+@on_a_loop
+async def test_the_target_of_an_alias_is_searched_with_permission_only() -> None:
+    rules = "allow User:alice SUBJECT_READ,SUBJECT_COMPATIBILITY_WRITE o*"
+    alias = ("PUT", "/config/other", {"alias": "orders"})
+    assert await _statuses(
+        rules, alias, ("GET", "/subjects/other/versions/1", None), ("GET", "/subjects/other/versions/2", None)
+    ) == [200, 200, 403]
+
+
 def test_a_denial_names_operation_and_subject(authorizer: Authorizer) -> None:
     with pytest.raises(ApiError) as denied:
         authorizer.authorize(ALICE, Operation.SUBJECT_DELETE, "orders-value")

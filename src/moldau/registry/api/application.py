@@ -16,7 +16,7 @@ from moldau.http.requests import read_body
 from moldau.registry.api import associations, schemas, settings, subjects
 from moldau.registry.api.call import Call, Route
 from moldau.registry.api.metadata import ServerMetadata, metadata_routes
-from moldau.registry.api.permissions import authorize
+from moldau.registry.api.permissions import authorize, authorize_reply
 from moldau.registry.authorization import Authorizer
 from moldau.registry.service import RegistryService
 from moldau.registry.state.registry import Decision, Registry
@@ -95,6 +95,8 @@ class RegistryApplication:
         if self._authorizer is not None:
             authorize(self._authorizer, scope[PRINCIPAL], route, call, self._service.registry)
         decision = await self._decide(route, call)
+        if self._authorizer is not None:
+            authorize_reply(self._authorizer, scope[PRINCIPAL], route, decision)
         answer = _encoded(decision)
         unchanged = not decision.records and generation == self._service.generation
         if cacheable and unchanged and len(body) + len(answer) <= _LARGEST_CACHED:

@@ -18,6 +18,7 @@ from moldau.registry.state.names import (
     relative_to,
 )
 from moldau.registry.state.registry import Decision, Registry
+from moldau.registry.state.subjects import parse_version
 
 _NOT_FOUND: Final = "HTTP 404 Not Found"
 #: A body of this size takes some milliseconds.
@@ -95,17 +96,26 @@ class Call:
         """Return all subjects that a request may concern, for authorization; [None] if it is about none.
 
         Besides the one in the path: the subject that it is an alias of, and, as a bare name is searched in
-        all contexts, those of the same name.
+        all contexts, those of the same name, unless it has what is requested itself.
         """
         if "subject" not in self.parameters:
             return [None]
-        given, store = self._in_context(self.parameters["subject"]), registry.store
-        found: dict[str | None, None] = dict.fromkeys((normalize(given), self.subject(registry)))
-        name = parse_name(given)
-        if not name.prefix and given not in store.subjects:
+        subject, store = self.subject(registry), registry.store
+        given = normalize(self._in_context(self.parameters["subject"]))
+        found: dict[str | None, None] = dict.fromkeys((given, subject))
+        name = parse_name(subject)
+        if not name.prefix and not self._has_requested(registry, subject):
             others = (name._replace(context=context).qualified for context in store.contexts)
             found.update((other, None) for other in others if other in store.subjects)
         return list(found)
+
+    def _has_requested(self, registry: Registry, subject: str) -> bool:
+        """Return whether a subject exists, with the version of the path if there is one."""
+        number = self.parameters.get("version")
+        if number is None:
+            return subject in registry.store.subjects
+        version = registry.store.version(subject, parse_version(number))
+        return version is not None and not version.deleted
 
     @property
     def setting_scope(self) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from moldau.registry.api.call import Call, Route
 from moldau.registry.authorization import Authorizer, Operation
 from moldau.registry.state.names import GLOBAL_CONTEXT, context_of, is_top_level, normalize, parse_name
-from moldau.registry.state.registry import Registry
+from moldau.registry.state.registry import Decision, Registry
 from moldau.security.principal import KafkaPrincipal
 
 
@@ -18,6 +18,18 @@ def authorize(
     operation = _operation(route, call)
     for subject in call.subjects(registry):
         authorizer.authorize(principal, operation, subject)
+
+
+def authorize_reply(
+    authorizer: Authorizer, principal: KafkaPrincipal, route: Route, decision: Decision
+) -> None:
+    """Raise an `ApiError` 403 if a schema was found under a subject that the principal may not read.
+
+    A look-up of a bare subject may find the schema in any context.
+    """
+    reply = decision.reply
+    if route.operation == Operation.SUBJECT_READ and isinstance(reply, dict) and "subject" in reply:
+        authorizer.authorize(principal, Operation.SUBJECT_READ, reply["subject"])
 
 
 def _operation(route: Route, call: Call) -> Operation:

@@ -110,6 +110,9 @@ class PolledConsumer:
                 raise client_error(error.args[0]) from None
 
     def subscribe(self, topics: list[str]) -> None:
+        if not all(map(is_utf8, topics)):
+            # librdkafka's binding would end the process.
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, "A topic name is not valid in UTF-8.")
         self._ignored = frozenset()
         self._now(self._consumer.subscribe, topics)
 
@@ -190,6 +193,15 @@ class PolledConsumer:
         if is_refusal(error):
             self._refusal = client_error(error)
         logger.debug("Consumer: %s", error)
+
+
+def is_utf8(text: str) -> bool:
+    """Return whether text has a form in UTF-8; half of a surrogate pair, which JSON can escape, has none."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _warn(name: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeGuard
 
 from confluent_kafka import TopicPartition
 
@@ -13,6 +13,7 @@ from moldau.base.ids import TopicPartition as PartitionId
 from moldau.client.admin.client import checked
 from moldau.client.admin.offsets import OffsetSpec
 from moldau.rest import errors
+from moldau.rest.engine.consumer import is_utf8
 from moldau.rest.engine.instances import Instance, InstanceConfig
 from moldau.rest.errors import unprocessable
 from moldau.rest.request import NO_CONTENT, Request, Response
@@ -56,7 +57,7 @@ async def subscribe(request: Request) -> Response:
     topics, pattern = body.get("topics"), body.get("topic_pattern")
     if topics is not None and not _is_strings(topics):
         raise unprocessable(422, "topics is a list of names")
-    if pattern is not None and not isinstance(pattern, str):
+    if pattern is not None and not (isinstance(pattern, str) and is_utf8(pattern)):
         raise unprocessable(422, "topic_pattern is a string")
     with used_instance(request) as instance:
         if topics is not None or pattern is not None:
@@ -221,7 +222,7 @@ def _entries(body: dict[str, Any], name: str) -> list[tuple[str, int, dict[str, 
     for each in entries:
         topic = each.get("topic") if isinstance(each, dict) else None
         number = each.get("partition") if isinstance(each, dict) else None
-        if not isinstance(topic, str) or not topic or not isinstance(number, int) or number < 0:
+        if not _is_name(topic) or not isinstance(number, int) or number < 0:
             raise unprocessable(422, f"An entry of {name} has a topic and a partition.")
         found.append((topic, number, each))
     return found
@@ -252,7 +253,11 @@ def _timestamp(value: Any) -> int:
 
 
 def _is_strings(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(each, str) and each for each in value)
+    return isinstance(value, list) and all(map(_is_name, value))
+
+
+def _is_name(value: Any) -> TypeGuard[str]:
+    return isinstance(value, str) and value != "" and is_utf8(value)
 
 
 def _quoted(text: str) -> str:

@@ -133,3 +133,36 @@ async def test_a_referenced_version_can_be_deleted_once_the_referring_schema_is_
     assert (await registry.ask("DELETE", "/subjects/s/versions/1?permanent=true")).json["error_code"] == 42206
     await registry.ask("DELETE", "/subjects/u?permanent=true")
     assert (await registry.ask("DELETE", "/subjects/s/versions/1?permanent=true")).json == 1
+
+
+@on_a_loop
+async def test_json_of_a_wrong_type_is_refused_and_not_stored() -> None:
+    registry = await TestRegistry().start()
+    await registry.register("s", record("r", "a"))
+    await registry.ask("PUT", "/mode/i", {"mode": "IMPORT"})
+    stored = len(registry.log.records)
+    schema = '"string"'
+    reference = b'{"schema":"\\"int\\"","references":[{"name":"r","subject":"s","version":%s}]}'
+    tags = "/subjects/s/versions/1/tags"
+    for method, path, body in (
+        ("PUT", "/config/s", {"alias": 5}),
+        ("PUT", "/config/s", {"compatibilityGroup": {}}),
+        ("PUT", "/config/s", {"normalize": "x"}),
+        ("PUT", "/config/s", {"defaultRuleSet": {"enableAt": 5}}),
+        ("PUT", "/mode/s", {"mode": []}),
+        ("POST", "/subjects/s/versions", {"schema": schema, "schemaTagsToAdd": 5}),
+        ("POST", "/subjects/s/versions", {"schema": schema, "ruleSet": {"enableAt": 5}}),
+        ("POST", "/subjects/s/versions", reference % b"1e400"),
+        ("POST", "/subjects/s/versions", reference % b"1099511627776"),
+        ("POST", "/subjects/i/versions", {"schema": schema, "id": 9, "version": 2**40}),
+        ("POST", tags, {"tagsToAdd": 5}),
+        ("POST", tags, {"newVersion": "x"}),
+        ("POST", tags, {"rulesToRemove": 5}),
+    ):
+        assert (await registry.ask(method, path, body)).status == 422, (path, body)
+    query = {"resourceId": "x", "associationTypes": 5}
+    batch = await registry.ask("POST", "/associations:batchGet", {"requests": [query]})
+    assert batch.json["results"][0]["error"]["error_code"] == 422
+    assert len(registry.log.records) == stored
+    beyond = await registry.ask("GET", "/subjects/s/versions?offset=100000000000000000000")
+    assert beyond.json == []

@@ -19,6 +19,7 @@ from moldau.registry.state.associations.requests import TOPIC, ResourceRequest, 
 from moldau.registry.state.contracts import Json
 from moldau.registry.state.names import normalize
 from moldau.registry.state.registry import Decision, Registry
+from moldau.registry.state.requests import strings_field
 from moldau.registry.state.subjects import page
 
 _RESOURCE: Final = "/associations/resources/{resource}"
@@ -113,7 +114,7 @@ def _found(registry: Registry, query: Json, include_schemas: bool) -> Json:
             "resourceNamespace", "resourceNamespace is required when resourceName is specified"
         )
     resource_type = query.get("resourceType") or TOPIC
-    wanted = Wanted(resource_type, query.get("associationTypes") or (), query.get("lifecycle"))
+    wanted = Wanted(resource_type, strings_field(query, "associationTypes"), query.get("lifecycle"))
     if resource_id:
         found = queries.of_resource_id(registry, resource_id, wanted)
     else:

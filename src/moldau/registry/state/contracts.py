@@ -59,6 +59,8 @@ def rule_set_of(value: object) -> Json | None:
                 raise errors.invalid_rule_set(f"{kind} must be a list")
             rule_set[kind] = [_rule(_object(rule, "rule")) for rule in rules]
     if enable_at := given.get("enableAt"):
+        if not isinstance(enable_at, str):
+            raise errors.invalid_rule_set("enableAt must be a string")
         rule_set["enableAt"] = enable_at
     return rule_set
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from moldau.http.errors import ApiError
 from moldau.registry.state import contracts
@@ -10,6 +10,8 @@ from moldau.registry.state.contracts import Json
 from moldau.registry.state.records import Content, references_of
 from moldau.schemas.guid import guid
 from moldau.schemas.schema import SchemaType
+
+_INTEGERS: Final = 1 << 31
 
 
 class SchemaRequest(NamedTuple):
@@ -58,20 +60,20 @@ def schema_request(subject: str, body: object) -> SchemaRequest:
     """Return the request of a body; `ApiError` 422 if a field has the wrong type."""
     if not isinstance(body, dict):
         raise ApiError(422, 422, "The body must be a JSON object.")
-    version, schema_id = _integer(body, "version"), _integer(body, "id")
+    version, schema_id = integer_field(body, "version"), integer_field(body, "id")
     return SchemaRequest(
         subject,
         Content(
-            _string(body, "schemaType") or SchemaType.AVRO.value,
-            _string(body, "schema") or "",
+            string_field(body, "schemaType") or SchemaType.AVRO.value,
+            string_field(body, "schema") or "",
             _references(body),
             contracts.metadata_of(body.get("metadata")),
             contracts.rule_set_of(body.get("ruleSet")),
         ),
         -1 if schema_id is None else schema_id,
         version or 0,
-        tuple(body.get("schemaTagsToAdd") or ()),
-        tuple(body.get("schemaTagsToRemove") or ()),
+        tuple(tag_changes(body, "schemaTagsToAdd")),
+        tuple(tag_changes(body, "schemaTagsToRemove")),
         bool(body.get("propagateSchemaTags")),
         version,
         schema_id,
@@ -81,21 +83,44 @@ def schema_request(subject: str, body: object) -> SchemaRequest:
 def _references(body: dict[str, Any]) -> Any:
     try:
         return references_of(body.get("references"))
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         raise ApiError(422, 42201, f"Invalid reference: {body.get('references')}") from None
 
 
-def _string(body: dict[str, Any], name: str) -> str | None:
+def string_field(body: dict[str, Any], name: str) -> str | None:
     value = body.get(name)
     if value is not None and not isinstance(value, str):
         raise ApiError(422, 422, f"{name} must be a string.")
     return value
 
 
-def _integer(body: dict[str, Any], name: str) -> int | None:
+def boolean_field(body: dict[str, Any], name: str) -> bool | None:
+    value = body.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise ApiError(422, 422, f"{name} must be true or false.")
+    return value
+
+
+def integer_field(body: dict[str, Any], name: str) -> int | None:
     value = body.get(name)
     if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
         raise ApiError(422, 422, f"{name} must be an integer.")
+    if value is not None and not -_INTEGERS <= value < _INTEGERS:
+        raise ApiError(422, 422, f"{name} must be an integer of 32 bits.")
+    return value
+
+
+def strings_field(body: dict[str, Any], name: str) -> list[str]:
+    value = body.get(name) or []
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise ApiError(422, 422, f"{name} must be a list of strings.")
+    return value
+
+
+def tag_changes(body: dict[str, Any], name: str) -> list[Json]:
+    value = body.get(name) or []
+    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+        raise ApiError(422, 422, f"{name} must be a list of JSON objects.")
     return value
 
 

@@ -18,6 +18,7 @@ from moldau.registry.state.names import (
 )
 from moldau.registry.state.registering import require_writable
 from moldau.registry.state.registry import Decision, Registry
+from moldau.registry.state.requests import boolean_field, string_field
 from moldau.registry.state.subjects import page
 
 LEVELS: Final = frozenset(
@@ -33,6 +34,8 @@ LEVELS: Final = frozenset(
 )
 MODES: Final = frozenset({"READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT", "FORWARD"})
 _POLICIES: Final = frozenset({"STRICT", "LENIENT", "LOGICAL"})
+_TEXTS: Final = frozenset({"alias", "compatibilityGroup"})
+_FLAGS: Final = frozenset({"normalize", "validateFields", "validateNewSchemas", "validateRules"})
 #: Fields of a config in the order in which they are stored.
 _FIELDS: Final = (
     "alias",
@@ -101,6 +104,10 @@ def _changes(body: dict[str, Any]) -> Json:
             value = _one_of(value, LEVELS)
         elif field == "compatibilityPolicy":
             value = _one_of(value, _POLICIES)
+        elif field in _TEXTS:
+            value = string_field(body, field)
+        elif field in _FLAGS:
+            value = boolean_field(body, field)
         changes[field] = value
     return changes
 
@@ -146,7 +153,7 @@ def update_mode(registry: Registry, name: str | None, body: object, *, force: bo
     scope = _scope(name)
     given = body.get("mode") if isinstance(body, dict) else ""
     mode = given.upper() if isinstance(given, str) else given
-    if mode is not None and mode not in MODES:
+    if mode is not None and (not isinstance(mode, str) or mode not in MODES):
         raise errors.invalid_mode()
     if mode == "FORWARD" and (scope is None or parse_name(scope) != (GLOBAL_CONTEXT, "")):
         raise errors.invalid_mode("Forward mode only supported on global level")

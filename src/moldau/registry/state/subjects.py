@@ -20,6 +20,7 @@ from moldau.schemas.schema import InvalidSchema
 
 LATEST: Final = -1
 _LARGEST_VERSION: Final = (1 << 31) - 1
+_LARGEST_OFFSET: Final = (1 << 31) - 1
 T = TypeVar("T")
 
 
@@ -38,7 +39,7 @@ def parse_version(text: str) -> int:
 
 def page(items: Iterable[T], offset: int, limit: int, most: int) -> list[T]:
     """Return a page of a list; a limit that is missing or too large is the largest one."""
-    size, start = limit if 0 < limit <= most else most, max(offset, 0)
+    size, start = limit if 0 < limit <= most else most, min(max(offset, 0), _LARGEST_OFFSET)
     return list(itertools.islice(items, start, start + size))
 
 

@@ -9,7 +9,7 @@ from moldau.registry.state.fields import change_tags
 from moldau.registry.state.names import is_valid_subject
 from moldau.registry.state.registering import register
 from moldau.registry.state.registry import Decision, Registry
-from moldau.registry.state.requests import SchemaRequest
+from moldau.registry.state.requests import SchemaRequest, integer_field, strings_field, tag_changes
 from moldau.registry.state.subjects import find_version
 from moldau.schemas.schema import InvalidSchema
 
@@ -21,7 +21,7 @@ def modify_tags(registry: Registry, subject: str, number: int, body: Any) -> Dec
     if not is_valid_subject(subject):
         raise errors.invalid_subject(subject)
     name, version = find_version(registry, subject, number, deleted=False)
-    new_version = body.get("newVersion") or 0
+    new_version = integer_field(body, "newVersion") or 0
     metadata = contracts.metadata_of(body.get("metadata"))
     metadata = version.content.metadata if metadata is None else metadata
     rules = _rules(registry, subject, new_version, body)
@@ -29,7 +29,7 @@ def modify_tags(registry: Registry, subject: str, number: int, body: Any) -> Dec
         parsed = registry.parse(name, version.content).parsed
     except InvalidSchema as error:
         raise errors.invalid_schema(str(error)) from None
-    text = change_tags(parsed, body.get("tagsToAdd") or (), body.get("tagsToRemove") or ())
+    text = change_tags(parsed, tag_changes(body, "tagsToAdd"), tag_changes(body, "tagsToRemove"))
     content = version.content._replace(
         text=text, metadata=contracts.with_confluent_version(metadata, new_version), rule_set=rules
     )
@@ -39,7 +39,7 @@ def modify_tags(registry: Registry, subject: str, number: int, body: Any) -> Dec
 
 def _rules(registry: Registry, subject: str, new_version: int, body: dict[str, Any]) -> contracts.Json | None:
     merged = contracts.rule_set_of(body.get("rulesToMerge"))
-    removed = body.get("rulesToRemove")
+    removed = None if body.get("rulesToRemove") is None else strings_field(body, "rulesToRemove")
     given = contracts.rule_set_of(body.get("ruleSet"))
     if merged is None and removed is None:
         contracts.validate_rule_set(given)

@@ -54,12 +54,18 @@ class Terminal:
         while words not in self._seen:
             assert time.monotonic() < deadline, f"{words!r} never came: {self._seen[-2000:]}"
             if select.select([self._side], [], [], 0.5)[0]:
-                text = os.read(self._side, 65536).decode(errors="replace")
+                text = self._read()
                 # The prompt queries the position of the cursor; answer as a terminal does.
                 if "\x1b[6n" in text:
                     self.type("\x1b[1;1R")
                 self._seen += _CONTROL.sub("", text)
         self._seen = self._seen.partition(words)[2]
+
+    def _read(self) -> str:
+        try:
+            return os.read(self._side, 65536).decode(errors="replace")
+        except OSError:
+            raise AssertionError(f"the process has ended: {self._seen[-2000:]}") from None
 
     def close(self) -> None:
         self.process.kill()

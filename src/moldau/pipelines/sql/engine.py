@@ -8,7 +8,6 @@ have defined, and restarts failed queries.
 from __future__ import annotations
 
 import logging
-import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -56,16 +55,11 @@ from moldau.pipelines.sql.run.persistent import PersistentQueries
 from moldau.pipelines.sql.run.print_topic import print_topic
 from moldau.pipelines.sql.run.reports import describe, explain, show
 from moldau.pipelines.sql.run.select import select
+from moldau.pipelines.sql.state_dir import default_state_dir
 
 logger = logging.getLogger(__name__)
 
 _REFRESH_INTERVAL_S = 1.0
-
-
-def default_state_dir() -> Path:
-    """Return the default directory for checkpoints."""
-    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(base) / "moldau" / "sql"
 
 
 class SqlEngine:

@@ -43,11 +43,16 @@ def sql(
     ] = False,
 ) -> None:
     """Query topics with ksqlDB's SQL on Spark: at a prompt, or statements with -e and -f."""
-    from moldau.cli.moldau.sql.run import SqlOptions, run_sql
-
     if output not in ("table", "json", "csv"):
         raise typer.BadParameter("must be table, json or csv", param_hint="--output")
-    options = SqlOptions(
-        bootstrap_server, statements, file, output, master, state_dir, command_config, keep_running
-    )
-    exit_with(lambda: run_sql(options))
+
+    def run() -> int:
+        from moldau.cli.moldau.sql.run import SqlOptions, run_sql
+
+        return run_sql(
+            SqlOptions(
+                bootstrap_server, statements, file, output, master, state_dir, command_config, keep_running
+            )
+        )
+
+    exit_with(run)

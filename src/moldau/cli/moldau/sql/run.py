@@ -2,7 +2,8 @@
 
 Spark starts in a background thread while the user types the first statement. (Started from the main thread,
 PySpark would install its own handler for Ctrl-C, which cancels the jobs of all queries, not only of the push
-query that is shown.)
+query that is shown.) Only that thread imports PySpark: the circular imports inside it fail when two threads
+import it at once.
 """
 
 from __future__ import annotations
@@ -17,8 +18,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moldau.base.errors import KafkaError
+from moldau.cli.moldau.sql.output import printer
+from moldau.cli.moldau.sql.shell import HELP, ends, prompt_session
 from moldau.cli.shared.connection import load_config
 from moldau.cli.shared.tool import ToolError, explain, warn
+from moldau.pipelines.spark.java import JavaMissing
+from moldau.pipelines.sql.errors import SqlError
+from moldau.pipelines.sql.state_dir import default_state_dir
 
 if TYPE_CHECKING:
     from moldau.pipelines.sql.catalog.catalog import Catalog
@@ -92,8 +98,6 @@ def _open(options: SqlOptions) -> SqlEngine:
 
 
 def _opened(opening: Future[SqlEngine]) -> SqlEngine:
-    from moldau.pipelines.spark.java import JavaMissing
-
     try:
         return opening.result()
     except KafkaError as error:
@@ -103,8 +107,6 @@ def _opened(opening: Future[SqlEngine]) -> SqlEngine:
 
 
 def _run_script(opening: Future[SqlEngine], script: str, options: SqlOptions) -> int:
-    from moldau.cli.moldau.sql.output import printer
-
     engine = _opened(opening)
     if not _run(engine, script, printer(options.output), options.file):
         warn("The statements before it were run, those after it were not.")
@@ -126,8 +128,6 @@ def _wait_for_interrupt() -> None:
 
 def _run(engine: SqlEngine, text: str, show: Callable[..., None], file: str | None = None) -> bool:
     """Run statements and show their results; return whether all of them succeeded."""
-    from moldau.pipelines.sql.errors import SqlError
-
     try:
         for result in engine.execute(text):
             show(result)
@@ -141,10 +141,6 @@ def _run(engine: SqlEngine, text: str, show: Callable[..., None], file: str | No
 
 
 def _shell(opening: Future[SqlEngine], options: SqlOptions) -> int:
-    from moldau.cli.moldau.sql.output import printer
-    from moldau.cli.moldau.sql.shell import HELP, ends, prompt_session
-    from moldau.pipelines.sql.engine import default_state_dir
-
     folder = Path(options.state_dir) if options.state_dir else default_state_dir()
 
     def catalog() -> Catalog | None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from moldau.server.metrics.http import MAX_CONNECTIONS
 from tests.harness.scraping import MeasuredCluster, measured_cluster
 from tests.harness.waiting import eventually
 
@@ -113,6 +114,16 @@ def test_requests_are_bounded_and_refused(
         answer = client.recv(65_536)
     assert answer.startswith(f"HTTP/1.1 {status} ".encode())
     assert request_bytes[:4] != b"HEAD" or answer.endswith(b"\r\n\r\n")
+
+
+def test_probes_are_answered_while_clients_hold_all_connections(measured: MeasuredCluster) -> None:
+    address = ("127.0.0.1", measured.ports[1])
+    held = [socket.create_connection(address, timeout=30) for _ in range(MAX_CONNECTIONS)]
+    try:
+        assert [measured.get(path).status for path in ("/healthz", "/readyz", "/metrics")] == [200] * 3
+    finally:
+        for each in held:
+            each.close()
 
 
 def test_a_broker_with_a_failed_log_directory_is_not_ready(tmp_path: Path) -> None:

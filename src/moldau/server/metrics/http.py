@@ -2,6 +2,9 @@
 
 The services' HTTP server (`moldau.http`) would add 4.6 MB to the memory of every node with metrics; this one
 adds nothing. Requests are bounded in size, time and number; a body is not read.
+
+A new connection is always accepted, so that clients that hold connections open cannot starve a probe: at the
+limit it replaces the connection that has waited for its client for the longest time.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from moldau.network.listener import bound_sockets
 
 logger = logging.getLogger(__name__)
 
-_MAX_CONNECTIONS: Final = 64
+MAX_CONNECTIONS: Final = 64
 _MAX_HEAD_BYTES: Final = 16 * 1024
 #: How long a client may take to send a request, or to read a response.
 _TIMEOUT_S: Final = 30.0
@@ -57,7 +60,9 @@ class HttpEndpoint:
         self._pool = pool
         self._timeout_s = timeout_s
         self._servers: list[asyncio.Server] = []
-        self._connections: dict[asyncio.Task[None], None] = {}
+        #: Whether a connection waits for its client, which sends a request or reads a response; the one that
+        #: has been in its state for the longest time is first.
+        self._connections: dict[asyncio.Task[None], bool] = {}
 
     async def open(self, host: str | None, port: int) -> int:
         """Listen, and return the port; `ListenError` if it is taken."""
@@ -75,23 +80,41 @@ class HttpEndpoint:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
-        if task is None or len(self._connections) >= _MAX_CONNECTIONS:
-            writer.transport.abort()
-            return
-        self._connections[task] = None
+        if task is None:
+            raise RuntimeError("a connection is served by a task")
+        if len(self._connections) >= MAX_CONNECTIONS:
+            self._close_idlest()
+        self._connections[task] = True
         # `drain` then waits until the kernel has everything, so that an abort loses nothing of a response.
         writer.transport.set_write_buffer_limits(high=0)
         try:
-            while await self._exchange(reader, writer):
+            while await self._exchange(task, reader, writer):
                 pass
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
             pass
+        except asyncio.CancelledError:
+            # By `close` or `_close_idlest`. The task has no other caller, and asyncio would log an error.
+            pass
         finally:
-            del self._connections[task]
+            self._connections.pop(task, None)
             # Not `close`, which would keep the response until a client that has stopped reading is gone.
             writer.transport.abort()
 
-    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+    def _close_idlest(self) -> None:
+        """Close the connection that has waited for its client for the longest time, else the oldest."""
+        waiting = (task for task, waits in self._connections.items() if waits)
+        task = next(waiting, None) or next(iter(self._connections))
+        del self._connections[task]
+        task.cancel()
+
+    def _mark(self, task: asyncio.Task[None], *, waits: bool) -> None:
+        if task in self._connections:
+            del self._connections[task]
+            self._connections[task] = waits
+
+    async def _exchange(
+        self, task: asyncio.Task[None], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> bool:
         """Serve one request; return whether the connection is kept."""
         async with asyncio.timeout(self._timeout_s):
             try:
@@ -104,10 +127,12 @@ class HttpEndpoint:
                 return False
         keep = version == "HTTP/1.1" and headers.get("connection", "").lower() != "close"
         keep = keep and headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers
+        self._mark(task, waits=False)
         reply = await self._reply(method, path, headers)
         encoding = ""
         if len(reply.body) >= _COMPRESS_FROM_BYTES and "gzip" in headers.get("accept-encoding", ""):
             reply, encoding = reply._replace(body=await self._pool.run(_gzip, reply.body)), "gzip"
+        self._mark(task, waits=True)
         async with asyncio.timeout(self._timeout_s):
             writer.write(_head(reply, keep=keep, encoding=encoding))
             if method != "HEAD":

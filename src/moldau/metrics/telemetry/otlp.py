@@ -25,7 +25,7 @@ from moldau.metrics.telemetry.protobuf import (
 MAX_POINTS: Final = 10_000
 MAX_LABELS: Final = 32
 MAX_NAME: Final = 256
-MAX_LABEL_VALUE: Final = 1024
+MAX_LABEL_VALUE: Final = 256
 _DELTA: Final = 1
 _NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9_]")
 #: Attributes of the resource that become labels, as those of its points do.

@@ -6,10 +6,11 @@ import time
 
 from moldau.metrics.catalog import telemetry
 from moldau.metrics.exposition import Scrape
+from moldau.server.metrics.slices import ScrapeSlice
 from moldau.server.metrics.telemetry import ClientTelemetry
 
 
-def collect_telemetry(scrape: Scrape, received: ClientTelemetry) -> None:
+async def collect_telemetry(scrape: Scrape, turn: ScrapeSlice, received: ClientTelemetry) -> None:
     series = received.series
     series.expire(time.monotonic())
     scrape.add(telemetry.INSTANCES, len(received.subscriptions))
@@ -20,4 +21,5 @@ def collect_telemetry(scrape: Scrape, received: ClientTelemetry) -> None:
     if received.forwarder is not None:
         scrape.add(telemetry.FORWARDED, received.forwarder.forwarded)
         scrape.add(telemetry.FORWARD_LOST, received.forwarder.lost)
-    series.collect(scrape)
+    for _ in series.collect(scrape):
+        await turn.pause()

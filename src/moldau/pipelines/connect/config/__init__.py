@@ -1,0 +1,1 @@
+"""Definitions of settings, and their validation."""

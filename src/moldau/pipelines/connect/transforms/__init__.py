@@ -1,0 +1,1 @@
+"""Kafka's transformations and predicates, and the chain of a connector."""

@@ -59,6 +59,16 @@ class VersionRange(NamedTuple):
     highest: int
 
 
+class ByteCounter:
+    """Bytes sent and received, by one connection or by several that share the counter."""
+
+    __slots__ = ("received", "sent")
+
+    def __init__(self) -> None:
+        self.sent = 0
+        self.received = 0
+
+
 class _Waiting:
     """One request in flight."""
 
@@ -81,6 +91,7 @@ class NodeConnection:
         *,
         max_frame_bytes: int,
         connector: Connector = PLAINTEXT,
+        counter: ByteCounter | None = None,
     ) -> None:
         self.host = host
         self.port = port
@@ -89,6 +100,7 @@ class NodeConnection:
         self.node: ApiVersionsResponse = ApiVersionsResponse()
         #: Called once, when the connection ends for any reason.
         self.on_end: Callable[[], None] | None = None
+        self.bytes = counter or ByteCounter()
         self._client_id = client_id
         self._connector = connector
         self._channel = _Channel(self, max_frame_bytes)
@@ -116,12 +128,15 @@ class NodeConnection:
         timeout_ms: int = CONNECT_TIMEOUT_MS,
         max_frame_bytes: int = MAX_FRAME_BYTES,
         connector: Connector = PLAINTEXT,
+        counter: ByteCounter | None = None,
     ) -> NodeConnection:
-        """Open a connection, request the node's API versions and log in.
+        """Open a connection, request the node's API versions and log in; `counter` counts its bytes.
 
         Raises `KafkaError` with the reason if it fails.
         """
-        connection = cls(host, port, client_id, max_frame_bytes=max_frame_bytes, connector=connector)
+        connection = cls(
+            host, port, client_id, max_frame_bytes=max_frame_bytes, connector=connector, counter=counter
+        )
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 await connection._open(timeout_ms / 1000)
@@ -277,6 +292,7 @@ class NodeConnection:
         size = len(header) + sum(map(len, parts))
         future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         self._waiting[correlation_id] = _Waiting(api, version, future)
+        self.bytes.sent += 4 + size
         self._channel.write([size.to_bytes(4, "big"), header, *parts])
         return future
 
@@ -361,6 +377,7 @@ class _Channel(asyncio.BufferedProtocol):
         if not self._first_bytes:
             self._first_bytes = bytes(frames.writable()[: min(nbytes, 16)])
         frames.received(nbytes)
+        self._connection.bytes.received += nbytes
         try:
             while (frame := frames.next_frame()) is not None:
                 if self._connection._handle_response(frame):

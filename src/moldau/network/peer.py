@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.network.client import REQUEST_TIMEOUT_MS, NodeConnection
+from moldau.network.client import REQUEST_TIMEOUT_MS, ByteCounter, NodeConnection
 from moldau.network.connector import PLAINTEXT, Connector
 from moldau.network.failures import ConnectionLost, NodeUnreachable, PermanentFailure
 from moldau.protocol.schema import Message
@@ -36,6 +36,7 @@ class Peer:
         connect_timeout_ms: int = 10_000,
         connector: Connector = PLAINTEXT,
         on_lost: Callable[[], None] | None = None,
+        counter: ByteCounter | None = None,
     ) -> None:
         self.host = host
         self.port = port
@@ -43,6 +44,7 @@ class Peer:
         self._connect_timeout_ms = connect_timeout_ms
         self._connector = connector
         self._on_lost = on_lost
+        self._counter = counter
         self._connection: NodeConnection | None = None
         self._connecting = asyncio.Lock()
         self._attempt: asyncio.Future[NodeConnection] | None = None
@@ -79,6 +81,7 @@ class Peer:
                 client_id=self._client_id,
                 timeout_ms=self._connect_timeout_ms,
                 connector=self._connector,
+                counter=self._counter,
             )
         )
         try:

@@ -31,6 +31,7 @@ from moldau.quorum.recovery import check_quorum_state, check_voter, recover
 from moldau.quorum.request_handler import QuorumRequestHandler
 from moldau.quorum.settings import QuorumSettings
 from moldau.quorum.snapshotter import Snapshotter
+from moldau.quorum.transport import ChannelCounts
 from moldau.raft.raft import Raft
 from moldau.raft.types import NO_LEADER, NO_VOTE, ElectionState, QuorumView, Role
 from moldau.raft.voters import STATIC, VoterEndpoint, VoterSet
@@ -142,10 +143,9 @@ class MetadataQuorum:
         return self._driver is not None and self._driver.raft.quorum.is_voter
 
     @property
-    def channel_counts(self) -> tuple[int, int]:
-        """The requests that this node has sent to the others of the quorum, and the responses received."""
+    def channel_counts(self) -> ChannelCounts:
         transport = None if self._driver is None else self._driver.transport
-        return (0, 0) if transport is None else (transport.requests, transport.responses)
+        return ChannelCounts() if transport is None else transport.counts
 
     @property
     def log_end_offset(self) -> int:

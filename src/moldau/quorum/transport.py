@@ -15,6 +15,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple
 
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.network.client import ByteCounter
 from moldau.network.connector import Connector
 from moldau.network.peer import Peer, is_refused
 from moldau.protocol.messages.api_versions import ApiVersionsRequest
@@ -26,6 +27,15 @@ from moldau.raft.types import OutboundRequest
 from moldau.raft.voters import VoterEndpoint
 
 logger = logging.getLogger(__name__)
+
+
+class ChannelCounts(NamedTuple):
+    """What this node has sent to the others of the quorum, and received from them."""
+
+    requests: int = 0
+    responses: int = 0
+    bytes_sent: int = 0
+    bytes_received: int = 0
 
 
 class _ConnectionKey(NamedTuple):
@@ -58,6 +68,11 @@ class Transport:
         #: Requests sent, and responses received.
         self.requests = 0
         self.responses = 0
+        self.bytes = ByteCounter()
+
+    @property
+    def counts(self) -> ChannelCounts:
+        return ChannelCounts(self.requests, self.responses, self.bytes.sent, self.bytes.received)
 
     def send(self, outbound: OutboundRequest) -> None:
         self.requests += 1
@@ -109,6 +124,7 @@ class Transport:
                 connect_timeout_ms=self._settings.request_timeout_ms,
                 connector=self._connector,
                 on_lost=(lambda: self._on_disconnect(endpoint)) if for_fetches else None,
+                counter=self.bytes,
             )
         return peer
 

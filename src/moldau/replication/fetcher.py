@@ -98,6 +98,10 @@ class Fetcher:
     def __len__(self) -> int:
         return len(self._followed)
 
+    def __contains__(self, key: PartitionKey) -> bool:
+        """Return whether a partition is followed; one that failed is not, until it is added again."""
+        return key in self._followed
+
     def __iter__(self) -> Iterator[FollowedPartition]:
         return iter(list(self._followed.values()))
 

@@ -74,6 +74,17 @@ class Fetchers:
         for fetcher in list(self._fetchers.values()):
             yield from fetcher
 
+    @property
+    def failed_count(self) -> int:
+        """The partitions that their fetcher does not follow any more, until the metadata changes.
+
+        As in Kafka, replicas in a failed log directory do not count: they are offline.
+        """
+        return sum(
+            fetcher is not None and key not in fetcher and partition.log is not None
+            for key, (partition, fetcher) in self._followed.items()
+        )
+
     def close_idle(self) -> None:
         for place, fetcher in list(self._fetchers.items()):
             if not len(fetcher):

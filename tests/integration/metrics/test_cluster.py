@@ -82,6 +82,20 @@ def test_the_coordinator_reports_the_lag_of_a_group(trio: MeasuredCluster, topic
     assert trio.sums("kafka_consumergroup_members", consumergroup="lagging") == 0
 
 
+def test_bytes_between_the_nodes_of_the_quorum_are_counted(trio: MeasuredCluster) -> None:
+    """By the nodes that fetch metadata: the active controller only answers."""
+    leader = int(trio.value("kafka_server_raft_metrics_current_leader"))
+    follower = next(node.id for node in trio.cluster.nodes if node.id != leader)
+    for prefix in ("kafka_server_raftchannelmetrics_", "kafka_server_raft_channel_metrics_"):
+        sent, received = (
+            trio.value(f"{prefix}{name}_byte_total", node=follower) for name in ("outgoing", "incoming")
+        )
+        responses = trio.value(f"{prefix}response_total", node=follower)
+        # A request and a response have dozens of bytes each.
+        assert sent > 20 * responses > 0
+        assert received > 20 * responses
+
+
 def test_followers_that_fetch_are_measured(trio: MeasuredCluster) -> None:
     name = "kafka_network_requestmetrics_totaltimems_count"
     assert trio.sums(name, request="FetchFollower") > 0

@@ -162,6 +162,27 @@ def test_failed_disk_of_a_follower_takes_only_its_replica_offline(tmp_path: Path
     asyncio.run(play())
 
 
+def test_a_fenced_partition_counts_as_failed_and_a_retried_one_does_not(tmp_path: Path) -> None:
+    async def scene(world: Replicas) -> None:
+        await world.create(1, 2)
+        await produce(world[1], b"a")
+        fetchers = world[2].replicas.fetchers
+        # The follower is ahead of its leader, which answers UNKNOWN_LEADER_EPOCH: the fetch is repeated.
+        await world.change(only=[2], leader=1)
+        await until(lambda: any(each.failures for each in fetchers.followed()))
+        assert fetchers.failed_count == 0
+        # The leader is ahead, and fences the follower until it learns the leader epoch.
+        await world.change(only=[1], leader=1)
+        await until(lambda: fetchers.failed_count == 1)
+        assert list(fetchers.followed()) == []
+        await world.change(leader=1)
+        assert fetchers.failed_count == 0
+        assert (await produce(world[1], b"b"))[0] is ErrorCode.NONE
+        assert values(world[2]) == [b"a", b"b"]
+
+    run(tmp_path, scene, 1, 2)
+
+
 def test_unclean_election_truncates_the_other_replicas(tmp_path: Path) -> None:
     async def scene(world: Replicas) -> None:
         await world.create(1, 2)

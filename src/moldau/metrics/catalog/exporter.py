@@ -52,7 +52,11 @@ GROUP_UNCOMMITTED: Final = _of_group(
 GROUP_OFFSET_SUM: Final = _of_group(
     "current_offset_sum", "Sum of the committed offsets of a group in a topic.", _GROUP_TOPIC
 )
-GROUP_LAG_SUM: Final = _of_group("lag_sum", "Sum of the lags of a group in a topic.", _GROUP_TOPIC)
+GROUP_LAG_SUM: Final = _of_group(
+    "lag_sum",
+    "Sum of the lags of a group in a topic; without a sample if one of them is unknown.",
+    _GROUP_TOPIC,
+)
 GROUP_MEMBERS: Final = _of_group("members", "Members of a group.", ("consumergroup",))
 
 FAMILIES: Final = (

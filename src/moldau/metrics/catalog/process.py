@@ -35,7 +35,8 @@ SCRAPE_SECONDS: Final = gauge(
 )
 OMITTED: Final = gauge(
     "moldau_metrics_omitted",
-    "Topics, partitions and group partitions without samples of their own (`metrics.max.*`).",
+    "Topics, partitions and group partitions without samples of their own (`metrics.max.*`), and group "
+    "partitions whose high watermark did not arrive in time (`group_lags`).",
     ("kind",),
 )
 

@@ -24,7 +24,8 @@ HIGH_WATERMARK: Final = _in_both("high_watermark", "High watermark of the metada
 LOG_END_OFFSET: Final = _in_both("log_end_offset", "Log end offset of the metadata log on this node.")
 VOTERS: Final = _in_both("number_of_voters", "Voters of the quorum.")
 COMMIT_LATENCY: Final = _in_both(
-    "commit_latency_avg", "Mean time of the active controller's decisions until they are committed, in ms."
+    "commit_latency_avg",
+    "Mean time in ms until decisions of the active controller are committed, in the last minute.",
 )
 APPEND_RATE: Final = _in_both(
     "append_records_rate", "Records per second that this node, as the leader, appended in the last minute."
@@ -38,6 +39,14 @@ CHANNEL_REQUESTS: Final = tuple(
 )
 CHANNEL_RESPONSES: Final = tuple(
     counter(f"{prefix}response_total", "Responses of other nodes of the quorum.") for prefix in _CHANNELS
+)
+CHANNEL_BYTES_IN: Final = tuple(
+    counter(f"{prefix}incoming_byte_total", "Bytes received from other nodes of the quorum.")
+    for prefix in _CHANNELS
+)
+CHANNEL_BYTES_OUT: Final = tuple(
+    counter(f"{prefix}outgoing_byte_total", "Bytes sent to other nodes of the quorum.")
+    for prefix in _CHANNELS
 )
 STATE_INFO: Final = gauge(
     "kafka_server_raft_metrics_current_state_info", "1 for the role of this node.", ("state",)
@@ -58,6 +67,8 @@ FAMILIES: Final = (
     *FETCH_RATE,
     *CHANNEL_REQUESTS,
     *CHANNEL_RESPONSES,
+    *CHANNEL_BYTES_IN,
+    *CHANNEL_BYTES_OUT,
     STATE_INFO,
     STATE,
 )

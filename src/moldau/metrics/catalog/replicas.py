@@ -59,7 +59,7 @@ MAX_LAG: Final = gauge(
 )
 FAILED_PARTITIONS: Final = gauge(
     "kafka_server_replicafetchermanager_failedpartitionscount",
-    "Partitions that cannot be followed.",
+    "Partitions that are not followed any more because they failed, until their metadata changes.",
     ("clientId",),
     reported_by="follower",
 )

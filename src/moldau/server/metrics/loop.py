@@ -56,6 +56,23 @@ class LoopSampler:
         self._timer = asyncio.get_running_loop().call_later(_INTERVAL_S, self._sample)
 
 
+class MeanSampler:
+    """The mean of what was added to a total, over about a minute, as Kafka's `Avg` has windows."""
+
+    def __init__(self) -> None:
+        self._samples: deque[tuple[float, int]] = deque(maxlen=_SAMPLES + 1)
+
+    def sample(self, total: float, count: int) -> None:
+        """Record total and count; called with each sample of the loop."""
+        self._samples.append((total, count))
+
+    def mean(self, total: float, count: int) -> float:
+        """Return the mean since the oldest sample; 0 if nothing was added."""
+        total_before, count_before = self._samples[0] if self._samples else (0.0, 0)
+        added = count - count_before
+        return (total - total_before) / added if added > 0 else 0.0
+
+
 class RateSampler:
     """The growth of a number per second, over about a minute."""
 

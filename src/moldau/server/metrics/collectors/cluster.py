@@ -14,7 +14,7 @@ from moldau.metrics.catalog import controller, exporter, raft
 from moldau.metrics.exposition import Scrape
 from moldau.quorum.metadata_quorum import MetadataQuorum
 from moldau.raft.types import Role
-from moldau.server.metrics.loop import RateSampler
+from moldau.server.metrics.loop import MeanSampler, RateSampler
 from moldau.server.metrics.slices import ScrapeSlice
 
 
@@ -100,12 +100,14 @@ def _collect_brokers(scrape: Scrape, image: MetadataImage) -> None:
             scrape.add(exporter.BROKER_INFO, 1, broker.id, f"{endpoint.host}:{endpoint.port}")
 
 
-def collect_quorum(scrape: Scrape, quorum: MetadataQuorum, rate: RateSampler) -> None:
+def collect_quorum(
+    scrape: Scrape, quorum: MetadataQuorum, rate: RateSampler, commit_latency: MeanSampler
+) -> None:
     role = quorum.role
-    latency_ms = 1000 * quorum.commit_seconds / quorum.commits if quorum.commits else 0.0
+    latency_ms = 1000 * commit_latency.mean(quorum.commit_seconds, quorum.commits)
     is_leader = role is Role.LEADER
     per_second = rate.per_second(quorum.log_end_offset)
-    requests, responses = quorum.channel_counts
+    channel = quorum.channel_counts
     for families, value in (
         (raft.CURRENT_LEADER, quorum.leader_id),
         (raft.CURRENT_EPOCH, quorum.leader_epoch),
@@ -114,8 +116,10 @@ def collect_quorum(scrape: Scrape, quorum: MetadataQuorum, rate: RateSampler) ->
         (raft.LOG_END_OFFSET, quorum.log_end_offset),
         (raft.VOTERS, len(quorum.voters.ids)),
         (raft.COMMIT_LATENCY, latency_ms),
-        (raft.CHANNEL_REQUESTS, requests),
-        (raft.CHANNEL_RESPONSES, responses),
+        (raft.CHANNEL_REQUESTS, channel.requests),
+        (raft.CHANNEL_RESPONSES, channel.responses),
+        (raft.CHANNEL_BYTES_IN, channel.bytes_received),
+        (raft.CHANNEL_BYTES_OUT, channel.bytes_sent),
         (raft.APPEND_RATE, per_second if is_leader else 0.0),
         (raft.FETCH_RATE, 0.0 if is_leader else per_second),
     ):

@@ -1,17 +1,15 @@
 """Groups and transactions of the coordinators on this node, and the lag of groups.
 
-The lag needs the high watermark of each partition. The leader of the partition knows it, and a replica that
-is in sync nearly does; for other partitions the leader is asked, for at most a second per scrape.
+A partition whose high watermark is unknown has no lag, and then the topic has no sum: a part of it would look
+like a group that has caught up. `moldau_metrics_omitted` counts such partitions.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
-from moldau.base.errors import KafkaError
 from moldau.base.ids import TopicPartition
 from moldau.groups.group import CLASSIC, CONSUMER, GROUP_TYPES, SHARE, CommittedOffset
 from moldau.groups.shard import GroupShard
@@ -19,15 +17,11 @@ from moldau.metrics.catalog import coordinators, exporter, process
 from moldau.metrics.exposition import Scrape, escaped
 from moldau.replication.replica_manager import ReplicaManager
 from moldau.server.coordinators.coordinators import Coordinators
+from moldau.server.metrics.collectors.watermarks import HighWatermarks
 from moldau.server.metrics.slices import ScrapeSlice
 from moldau.server.publisher import MetadataPublisher
-from moldau.server.share.latest_offsets import LatestOffsets
-from moldau.share.keys import SharePartitionKey
 from moldau.transactions.state import TransactionStatus
 
-_ASK_SECONDS: Final = 1.0
-#: Partitions asked for in one scrape.
-_MAX_ASKED: Final = 1000
 _CONSUMER_STATES: Final = ("Empty", "Assigning", "Reconciling", "Stable", "Dead")
 _SHARE_STATES: Final = ("Empty", "Stable", "Dead")
 
@@ -65,34 +59,54 @@ class GroupCollector:
         _collect_states(scrape, by_type, states, offsets)
         scrape.add(process.OMITTED, omitted, "group_partitions")
         await self._watermarks.ask_for({partition for _, each in found for partition in each}, turn)
+        unknown = 0
         for group_id, of_group in found:
-            self._collect_offsets(scrape, group_id, of_group)
-            await turn.pause()
+            lines = OffsetLines(scrape, group_id)
+            for partition, each in of_group.items():
+                end = self._watermarks.get(partition)
+                lines.add(partition, each.offset, end, exists=self._watermarks.exists(partition))
+                await turn.pause()
+            unknown += lines.add_sums()
+        scrape.add(process.OMITTED, unknown, "group_lags")
 
-    def _collect_offsets(
-        self, scrape: Scrape, group_id: str, committed: Mapping[TopicPartition, CommittedOffset]
-    ) -> None:
-        offsets, lags = scrape.lines(exporter.GROUP_OFFSET), scrape.lines(exporter.GROUP_LAG)
-        uncommitted = scrape.lines(exporter.GROUP_UNCOMMITTED)
-        offset_name, lag_name = exporter.GROUP_OFFSET.name, exporter.GROUP_LAG.name
-        offset_sums: defaultdict[str, int] = defaultdict(int)
-        lag_sums: defaultdict[str, int] = defaultdict(int)
-        group = escaped(group_id)
-        for partition, each in committed.items():
-            topic, index = partition
-            labels = f'{{consumergroup="{group}",topic="{escaped(topic)}",partition="{index}"}} '
-            offsets.append(f"{offset_name}{labels}{each.offset}")
-            offset_sums[topic] += each.offset
-            end = self._watermarks.get(partition)
-            if end is not None:
-                lag = max(0, end - each.offset)
-                lags.append(f"{lag_name}{labels}{lag}")
-                uncommitted.append(f"{exporter.GROUP_UNCOMMITTED.name}{labels}{lag}")
-                lag_sums[topic] += lag
-        for topic, total in offset_sums.items():
-            scrape.add(exporter.GROUP_OFFSET_SUM, total, group_id, topic)
-        for topic, total in lag_sums.items():
-            scrape.add(exporter.GROUP_LAG_SUM, total, group_id, topic)
+
+class OffsetLines:
+    """Appends the samples of one group: offset and lag of each partition, then their sums by topic."""
+
+    def __init__(self, scrape: Scrape, group_id: str) -> None:
+        self._scrape = scrape
+        self._group_id = group_id
+        self._prefix = f'{{consumergroup="{escaped(group_id)}",topic="'
+        self._offsets = scrape.lines(exporter.GROUP_OFFSET).append
+        self._lags = scrape.lines(exporter.GROUP_LAG).append
+        self._uncommitted = scrape.lines(exporter.GROUP_UNCOMMITTED).append
+        self._offset_sums = Counter[str]()
+        self._lag_sums = Counter[str]()
+        #: Partitions without a lag by topic.
+        self._unknown = Counter[str]()
+
+    def add(self, partition: TopicPartition, offset: int, end: int | None, *, exists: bool = True) -> None:
+        """Add a partition; `end` is its high watermark, None if it is unknown."""
+        topic, index = partition
+        labels = f'{self._prefix}{escaped(topic)}",partition="{index}"}} '
+        self._offsets(f"{exporter.GROUP_OFFSET.name}{labels}{offset}")
+        self._offset_sums[topic] += offset
+        if end is None:
+            self._unknown[topic] += exists
+            return
+        lag = max(0, end - offset)
+        self._lags(f"{exporter.GROUP_LAG.name}{labels}{lag}")
+        self._uncommitted(f"{exporter.GROUP_UNCOMMITTED.name}{labels}{lag}")
+        self._lag_sums[topic] += lag
+
+    def add_sums(self) -> int:
+        """Add the sums of topics; return the number of partitions whose lag is unknown."""
+        for topic, total in self._offset_sums.items():
+            self._scrape.add(exporter.GROUP_OFFSET_SUM, total, self._group_id, topic)
+        for topic, total in self._lag_sums.items():
+            if not self._unknown[topic]:
+                self._scrape.add(exporter.GROUP_LAG_SUM, total, self._group_id, topic)
+        return self._unknown.total()
 
 
 def _collect_members(scrape: Scrape, shard: GroupShard, group_id: str) -> None:
@@ -116,10 +130,11 @@ def _collect_states(
         scrape.add(coordinators.SHARE_GROUPS, states[SHARE, state], state)
 
 
-def collect_transactions(scrape: Scrape, node_coordinators: Coordinators) -> None:
+async def collect_transactions(scrape: Scrape, turn: ScrapeSlice, node_coordinators: Coordinators) -> None:
     counts = Counter[str]()
     for _, shard in list(node_coordinators.transactions.active_shards()):
         counts.update(shard.count_by_state())
+        await turn.pause()
     for status in TransactionStatus:
         name = status.name
         scrape.add(coordinators.TRANSACTIONS, counts[name], "".join(map(str.capitalize, name.split("_"))))
@@ -129,52 +144,3 @@ def collect_transactions(scrape: Scrape, node_coordinators: Coordinators) -> Non
     ):
         for state, count in coordinator.count_by_state().items():
             scrape.add(family, count, state)
-
-
-class HighWatermarks:
-    """The high watermarks of partitions, wherever their leaders are."""
-
-    def __init__(
-        self, replicas: ReplicaManager, metadata: MetadataPublisher, latest_offsets: LatestOffsets
-    ) -> None:
-        self._replicas = replicas
-        self._metadata = metadata
-        self._latest_offsets = latest_offsets
-        self._asked: dict[TopicPartition, int] = {}
-
-    def get(self, partition: TopicPartition) -> int | None:
-        local = self._local(partition)
-        return self._asked.get(partition) if local is None else local
-
-    async def ask_for(self, partitions: set[TopicPartition], turn: ScrapeSlice) -> None:
-        """Ask the leaders of partitions that this node has no in-sync replica of."""
-        self._asked = {}
-        topics = self._metadata.image.topics.by_name
-        remote = [each for each in sorted(partitions) if each.topic in topics and self._local(each) is None]
-        if not remote:
-            return
-        tasks = {
-            asyncio.ensure_future(
-                self._latest_offsets.of(SharePartitionKey("", topics[each.topic].id, each.partition))
-            ): each
-            for each in remote[:_MAX_ASKED]
-        }
-        async with turn.waiting():
-            done, late = await asyncio.wait(tasks, timeout=_ASK_SECONDS)
-        for task in late:
-            task.cancel()
-        for task in done:
-            try:
-                self._asked[tasks[task]] = task.result()
-            except KafkaError:
-                continue
-
-    def _local(self, partition: TopicPartition) -> int | None:
-        try:
-            found = self._replicas.by_name(*partition)
-            registration, log = found.registration, found.log
-        except KafkaError:
-            return None
-        if log is None or not (found.is_leader or self._replicas.broker_id in registration.isr):
-            return None
-        return log.high_watermark

@@ -21,7 +21,7 @@ from moldau.server.metrics.collectors.requests import collect_requests
 from moldau.server.metrics.collectors.telemetry import collect_telemetry
 from moldau.server.metrics.collectors.traffic import busiest, collect_traffic
 from moldau.server.metrics.health import Health
-from moldau.server.metrics.loop import LoopSampler, RateSampler
+from moldau.server.metrics.loop import LoopSampler, MeanSampler, RateSampler
 from moldau.server.metrics.requests import RequestMetrics
 from moldau.server.metrics.slices import ScrapeSlice
 from moldau.server.metrics.telemetry import ClientTelemetry
@@ -46,6 +46,7 @@ class NodeCollector:
         self._requests = measured
         self._health = health
         self._metadata_rate = RateSampler()
+        self._commit_latency = MeanSampler()
         self._cluster = ClusterCollector()
         self._elections: ElectionCounter | None = None
         self._groups: GroupCollector | None = None
@@ -87,7 +88,7 @@ class NodeCollector:
         if self._elections is not None:
             await self._cluster.collect(scrape, turn, services.quorum, self._elections)
         if services.quorum.is_started:
-            collect_quorum(scrape, services.quorum, self._metadata_rate)
+            collect_quorum(scrape, services.quorum, self._metadata_rate, self._commit_latency)
         applied = services.metadata.image.offset
         scrape.add(controller.LAST_APPLIED, applied)
         scrape.add(controller.BROKER_APPLIED, applied)
@@ -111,9 +112,9 @@ class NodeCollector:
         await turn.pause()
         if self._groups is not None:
             await self._groups.collect(scrape, turn, max_partitions)
-        collect_transactions(scrape, broker.coordinators)
+        await collect_transactions(scrape, turn, broker.coordinators)
         if broker.telemetry is not None:
-            collect_telemetry(scrape, broker.telemetry)
+            await collect_telemetry(scrape, turn, broker.telemetry)
 
     def _collect_topics(self, scrape: Scrape, broker: Broker, topics: list[str]) -> None:
         images, node_id = broker.services.metadata.image.topics.by_name, broker.services.id
@@ -135,7 +136,9 @@ class NodeCollector:
         # The lag is not sampled before the node is ready.
         self._requests.fold()
         if self._node.is_wired and self._node.services.quorum.is_started:
-            self._metadata_rate.sample(self._node.services.quorum.log_end_offset)
+            quorum = self._node.services.quorum
+            self._metadata_rate.sample(quorum.log_end_offset)
+            self._commit_latency.sample(quorum.commit_seconds, quorum.commits)
 
 
 def _forwarder(services: NodeServices) -> OtlpForwarder | None:

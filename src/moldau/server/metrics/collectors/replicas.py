@@ -76,12 +76,12 @@ async def collect_replicas(
     scrape.add(replicas.ISR_SHRINKS, changes.isr_shrinks)
     scrape.add(replicas.ISR_EXPANDS, changes.isr_expands)
     scrape.add(replicas.FAILED_ISR_UPDATES, changes.refused)
-    lag = failed = 0
+    lag = 0
     for followed in manager.fetchers.followed():
         lag = max(lag, followed.lag or 0)
-        failed += followed.failures > 0
+        await turn.pause()
     scrape.add(replicas.MAX_LAG, lag, _FETCHER)
-    scrape.add(replicas.FAILED_PARTITIONS, failed, _FETCHER)
+    scrape.add(replicas.FAILED_PARTITIONS, manager.fetchers.failed_count, _FETCHER)
 
 
 def _count(counts: ReplicaCounts, partition: Partition, lines: PartitionLines | None) -> None:

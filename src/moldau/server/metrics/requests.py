@@ -1,14 +1,16 @@
 """Requests by type: numbers, errors and durations, recorded by the dispatcher.
 
-Recording is on the path of every request, so a request that is answered at once only adds its duration to a
-list; `fold` counts the lists, twenty times a second and before a scrape. Such a request has no remote time:
-its total time is its local time, and they share the buckets.
+Recording is on the path of every request, so it finds the lists of the request's type and version with two
+indexes, and appends the durations; `fold` counts the lists, twenty times a second and before a scrape. A
+request that is answered at once has no remote time: its total time is its local time, and they share the
+buckets.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from operator import add
 from typing import Any
 
 from moldau.metrics.latencies import Latencies, bucket_of, merged
@@ -18,11 +20,9 @@ from moldau.protocol.headers import RequestHeader
 from moldau.protocol.messages.fetch import FetchRequest
 from moldau.protocol.schema import Message
 
-_FETCH = int(ApiKey.FETCH)
 _MICROSECONDS = 1e6
-_VERSION_BITS = 8
-#: Durations of one fold that are taken for the quantiles.
-_SAMPLES = 256
+#: Durations of one fold that are taken for the quantiles: all of them up to 1,280 a second.
+_SAMPLES = 64
 
 
 class RequestRecorder:
@@ -94,28 +94,50 @@ class RequestRecorder:
 
 
 class _Durations:
-    """Durations of requests of one type and version that were answered at once, until they are counted.
+    """Durations of requests of one type and version, until they are counted.
 
-    Of very many, some are taken for the quantiles; number and sum are exact.
+    `at_once` are those of requests that were answered at once; of the others, `local` and `remote`. Of very
+    many, some are taken for the quantiles; number and sum are exact.
     """
 
-    __slots__ = ("recorder", "seconds", "version")
+    __slots__ = ("at_once", "has_error", "has_throttle", "local", "recorder", "remote", "version")
 
     def __init__(self, recorder: RequestRecorder, version: int) -> None:
         self.recorder = recorder
         self.version = version
-        self.seconds: list[float] = []
+        self.has_error = recorder.has_error
+        self.has_throttle = recorder.has_throttle
+        self.at_once: list[float] = []
+        self.local: list[float] = []
+        self.remote: list[float] = []
 
     def fold(self) -> None:
-        seconds, self.seconds = self.seconds, []
-        number, latencies = len(seconds), self.recorder.at_once
-        self.recorder.versions[self.version] += number
-        latencies.sum_us += round(sum(seconds) * _MICROSECONDS)
-        # Odd, so that requests in a regular order are taken from all places of it.
-        step = 1 if number <= _SAMPLES else (number - 1) // _SAMPLES + 1 | 1
-        for first in range(0, number, step):
-            weight = min(step, number - first)
-            latencies.counts[bucket_of(int(seconds[first] * _MICROSECONDS))] += weight
+        if self.at_once:
+            seconds, self.at_once = self.at_once, []
+            self.recorder.versions[self.version] += len(seconds)
+            _count(self.recorder.at_once, seconds)
+        if self.local:
+            local, self.local = self.local, []
+            remote, self.remote = self.remote, []
+            self.recorder.versions[self.version] += len(local)
+            _count(self.recorder.local, local)
+            _count(self.recorder.remote, remote)
+            _count(self.recorder.total, list(map(add, local, remote)))
+
+
+def _count(latencies: Latencies, seconds: list[float]) -> None:
+    number = len(seconds)
+    latencies.count += number
+    latencies.sum_us += round(sum(seconds) * _MICROSECONDS)
+    # Odd, so that requests in a regular order are taken from all places of it.
+    step = 1 if number <= _SAMPLES else (number - 1) // _SAMPLES + 1 | 1
+    counts = latencies.counts
+    for first in range(0, number, step):
+        counts[bucket_of(int(seconds[first] * _MICROSECONDS))] += min(step, number - first)
+
+
+#: By version; None before the first request.
+_Versions = list[_Durations | None]
 
 
 class RequestMetrics:
@@ -124,11 +146,17 @@ class RequestMetrics:
     def __init__(self, now: Callable[[], float]) -> None:
         self.now = now
         self._recorders: dict[int, RequestRecorder] = {}
-        #: Durations that are not counted yet, by type and version of the request.
-        self._durations: dict[int, _Durations] = {}
         fetch = APIS[ApiKey.FETCH]
         self.fetch_consumer = RequestRecorder("FetchConsumer", fetch)
         self.fetch_follower = RequestRecorder("FetchFollower", fetch)
+        #: By type of the request and version. Those of Fetch stay empty: there are two kinds of it.
+        self._durations: list[_Versions] = [[] for _ in range(max(APIS) + 1)]
+        for key, api in APIS.items():
+            self._durations[key] = [None] * (api.max_version + 1)
+        self._of_consumers: _Versions = [None] * (fetch.max_version + 1)
+        self._of_followers: _Versions = [None] * (fetch.max_version + 1)
+        #: All that exist.
+        self._known: list[_Durations] = []
         self._recorder(int(ApiKey.PRODUCE))
 
     def __iter__(self) -> Iterator[RequestRecorder]:
@@ -147,83 +175,76 @@ class RequestMetrics:
         self, header: RequestHeader, request: Message, begin: float, handled: float
     ) -> WaitingRequest:
         """Return the measurement of a request whose handler returned at `handled` without a response."""
-        return WaitingRequest(self, self._of(header, request), header.api_version, begin, handled)
+        durations = self._durations[header.api_key][header.api_version]
+        if durations is None:
+            durations = self._durations_of(header, request)
+        return WaitingRequest(durations, self.now, begin, handled)
 
     def answered(self, header: RequestHeader, request: Message, response: Any, begin: float) -> None:
         """Record a request that is answered at once; `response` is None for acks=0."""
-        durations = self._durations.get(header.api_key << _VERSION_BITS | header.api_version)
+        durations = self._durations[header.api_key][header.api_version]
         if durations is None:
             durations = self._durations_of(header, request)
-        durations.seconds.append(self.now() - begin)
-        recorder = durations.recorder
+        durations.at_once.append(self.now() - begin)
         if response is not None and (
-            (recorder.has_error and response.error_code)
-            or (recorder.has_throttle and response.throttle_time_ms)
+            (durations.has_throttle and response.throttle_time_ms)
+            or (durations.has_error and response.error_code)
         ):
-            count_response(recorder, response)
+            count_response(durations.recorder, response)
 
     def fold(self) -> None:
         """Add what was recorded since the last call to the counts; called many times a second."""
-        for durations in self._durations.values():
-            if durations.seconds:
-                durations.fold()
+        for durations in self._known:
+            durations.fold()
 
     def _durations_of(self, header: RequestHeader, request: Message) -> _Durations:
-        """Return the durations of a type and version, created if necessary, or of a kind of Fetch."""
-        recorder = self._of(header, request)
-        key = header.api_key << _VERSION_BITS | header.api_version
-        if header.api_key == _FETCH:
-            # Negative, so that `answered` does not find it by the type alone.
-            key = -key * 2 - (recorder is self.fetch_follower)
-        durations = self._durations.get(key)
-        if durations is None:
-            durations = self._durations[key] = _Durations(recorder, header.api_version)
+        """Return the durations of a kind of Fetch, or of a type and version that is new."""
+        version = header.api_version
+        if isinstance(request, FetchRequest):
+            is_follower = request.replica_id >= 0 or request.replica_state.replica_id >= 0
+            versions = self._of_followers if is_follower else self._of_consumers
+            durations = versions[version]
+            if durations is not None:
+                return durations
+            recorder = self.fetch_follower if is_follower else self.fetch_consumer
+        else:
+            versions, recorder = self._durations[header.api_key], self._recorder(header.api_key)
+        durations = versions[version] = _Durations(recorder, version)
+        self._known.append(durations)
         return durations
 
-    def _of(self, header: RequestHeader, request: Message) -> RequestRecorder:
-        key = header.api_key
-        if key == _FETCH and isinstance(request, FetchRequest):
-            is_follower = request.replica_id >= 0 or request.replica_state.replica_id >= 0
-            return self.fetch_follower if is_follower else self.fetch_consumer
-        return self._recorders.get(key) or self._recorder(key)
-
     def _recorder(self, key: int) -> RequestRecorder:
-        api = APIS[ApiKey(key)]
-        recorder = self._recorders[key] = RequestRecorder(api.name, api)
-        return recorder
+        found = self._recorders.get(key)
+        if found is None:
+            api = APIS[ApiKey(key)]
+            found = self._recorders[key] = RequestRecorder(api.name, api)
+        return found
 
 
 class WaitingRequest:
     """A request that waits for replicas, a flush, records, the disk or another node."""
 
-    __slots__ = ("_begin", "_handled", "_metrics", "_recorder", "_version")
+    __slots__ = ("_begin", "_durations", "_handled", "_now")
 
-    def __init__(
-        self,
-        metrics: RequestMetrics,
-        recorder: RequestRecorder,
-        version: int,
-        begin: float,
-        handled: float,
-    ) -> None:
-        self._metrics = metrics
-        self._recorder = recorder
-        self._version = version
+    def __init__(self, durations: _Durations, now: Callable[[], float], begin: float, handled: float) -> None:
+        self._durations = durations
+        self._now = now
         self._begin = begin
         self._handled = handled
-        recorder.waiting += 1
+        durations.recorder.waiting += 1
 
     def end(self) -> None:
-        self._recorder.waiting -= 1
+        self._durations.recorder.waiting -= 1
 
-    def answered(self, response: Message | None) -> None:
-        recorder, begin, handled, now = self._recorder, self._begin, self._handled, self._metrics.now()
-        recorder.total.record(int((now - begin) * _MICROSECONDS))
-        recorder.local.record(int((handled - begin) * _MICROSECONDS))
-        recorder.remote.record(int((now - handled) * _MICROSECONDS))
-        recorder.versions[self._version] += 1
-        if response is not None:
-            count_response(recorder, response)
+    def answered(self, response: Any) -> None:
+        durations, handled = self._durations, self._handled
+        durations.local.append(handled - self._begin)
+        durations.remote.append(self._now() - handled)
+        if response is not None and (
+            (durations.has_throttle and response.throttle_time_ms)
+            or (durations.has_error and response.error_code)
+        ):
+            count_response(durations.recorder, response)
 
 
 def count_response(recorder: RequestRecorder, response: Any) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+
 from moldau.base.errors import ErrorCode
 from moldau.metrics.latencies import quantiles_ms
 from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.headers import RequestHeader
 from moldau.protocol.messages.fetch import FetchRequest, FetchResponse, ReplicaState
 from moldau.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from moldau.protocol.messages.produce import ProduceRequest
+from moldau.protocol.messages.produce import ProduceRequest, ProduceResponse
 from moldau.server.metrics.requests import RequestMetrics
 
 
@@ -58,6 +61,7 @@ def test_a_request_that_waits_has_three_times() -> None:
     clock.now += 0.009
     waiting.end()
     waiting.answered(None)
+    metrics.fold()
     assert (recorder.waiting, recorder.count) == (0, 1)
     times = (recorder.total_us, recorder.local_us, recorder.remote.sum_us)
     assert all(abs(found - wanted) <= 1 for found, wanted in zip(times, (10_000, 1000, 9000), strict=True))
@@ -93,3 +97,53 @@ def test_number_and_sum_of_very_many_requests_are_exact() -> None:
     assert (recorder.count, sum(recorder.total_counts())) == (10_001, 10_001)
     assert abs(recorder.total_us - 55_001_000) < 2000
     assert abs(quantiles_ms(recorder.total_counts(), (0.5,))[0] - 5) < 1
+
+
+def test_numbers_and_sums_of_very_many_requests_that_wait_are_exact() -> None:
+    clock = Seconds()
+    metrics = RequestMetrics(clock)
+    for number in range(5001):
+        clock.now = 100.001
+        waiting = metrics.waiting(header(ApiKey.PRODUCE, 9), ProduceRequest(), 100.0, clock.now)
+        clock.now += 0.001 * (1 + number % 10)
+        waiting.end()
+        waiting.answered(ProduceResponse(throttle_time_ms=number % 2))
+    metrics.fold()
+    recorder = next(each for each in metrics if each.name == "Produce")
+    assert (recorder.count, recorder.waiting, recorder.throttle.count) == (5001, 0, 2500)
+    for counts in (recorder.total_counts(), recorder.local_counts(), recorder.remote_counts()):
+        assert sum(counts) == 5001
+    assert abs(recorder.remote.sum_us - 27_501_000) < 2000
+    assert abs(recorder.total_us - recorder.local_us - recorder.remote.sum_us) < 3
+    assert abs(quantiles_ms(recorder.total_counts(), (0.5,))[0] - 6) < 1
+
+
+def calls_of(function: Callable[[], object]) -> int:
+    """Count the Python functions that a call enters."""
+    count = 0
+
+    def profile(frame: object, event: str, argument: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(profile)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_recording_takes_few_calls() -> None:
+    """It is on the path of every request; the numbers include the call itself and the test's clock."""
+    metrics = RequestMetrics(Seconds())
+    produce, produced = ProduceRequest(), ProduceResponse()
+    fetch, fetched = FetchRequest(), FetchResponse()
+    produce_header, fetch_header = header(ApiKey.PRODUCE, 9), header(ApiKey.FETCH, 12)
+    metrics.answered(produce_header, produce, produced, 100.0)
+    metrics.answered(fetch_header, fetch, fetched, 100.0)
+    waiting = metrics.waiting(produce_header, produce, 100.0, 100.0)
+    assert calls_of(lambda: metrics.answered(produce_header, produce, produced, 100.0)) == 3
+    assert calls_of(lambda: metrics.answered(fetch_header, fetch, fetched, 100.0)) == 4
+    assert calls_of(lambda: metrics.waiting(produce_header, produce, 100.0, 100.0)) == 3
+    assert calls_of(lambda: waiting.answered(produced)) == 3

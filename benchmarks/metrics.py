@@ -1,7 +1,7 @@
 """What metrics cost: processor time of producing and consuming, memory, and a scrape with 2,000 partitions.
 
-Two nodes run at the same time, one with `metrics.port`; clients run on them in turn, and the total CPU times
-are compared, as in `benchmarks.authorizer`. A scrape reports the processor time of the event loop that the
+Two nodes run at the same time, one with `metrics.port`; clients run on them in turn, and the CPU times of the
+undisturbed turns are compared, as in `benchmarks.authorizer`. A scrape reports the processor time of the event loop that the
 previous one took. `python -m benchmarks.metrics [SHARE]` measures it alone.
 """
 
@@ -14,7 +14,7 @@ from contextlib import ExitStack
 
 from benchmarks.brokers import Broker, Software, moldau
 from benchmarks.clients import Librdkafka
-from benchmarks.processes import cpu_seconds, memory_megabytes
+from benchmarks.processes import cpu_seconds, memory_megabytes, undisturbed
 from benchmarks.workloads import Figures
 from tests.harness.apache.node import free_port
 from tests.harness.wire.requests import create_and_wait
@@ -74,7 +74,9 @@ def _compare(
 ) -> Figures:
     topic = "bench-" + load.replace(" ", "-")
     measured_verbs = {"produce": ("acks=1", *settings)} | ({} if settings else {"consume": ()})
-    costs: dict[tuple[str, Broker], float] = {}
+    costs: dict[tuple[str, Broker], list[float]] = {
+        (verb, broker): [] for verb in measured_verbs for broker in both
+    }
     # A topic that is written to in every turn, and one that is read.
     topics = {"produce": topic, "consume": f"{topic}-read"}
     for broker in both:
@@ -86,10 +88,12 @@ def _compare(
             for verb, words in measured_verbs.items():
                 before = cpu_seconds(broker.pid)
                 librdkafka.run(verb, broker.bootstrap, topics[verb], count, size, words)
-                spent = cpu_seconds(broker.pid) - before
-                costs[verb, broker] = costs.get((verb, broker), 0.0) + spent
+                costs[verb, broker].append(cpu_seconds(broker.pid) - before)
     plain, measured = both
-    return {cpu_name(verb, load): costs[verb, measured] / costs[verb, plain] for verb in measured_verbs}
+    return {
+        cpu_name(verb, load): undisturbed(costs[verb, measured]) / undisturbed(costs[verb, plain])
+        for verb in measured_verbs
+    }
 
 
 def _scrapes(broker: Broker, port: int) -> Figures:

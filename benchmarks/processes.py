@@ -23,7 +23,12 @@ def cpu_seconds(pid: int) -> float:
 
 
 def undisturbed(costs: list[float]) -> float:
-    """Return the sum of the costs without the highest third: in those turns, other work slowed the machine."""
+    """Return the sum without the highest third: in those turns, other work slowed the machine."""
+    return sum(sorted(costs)[: len(costs) - len(costs) // 3])
+
+
+def undisturbed(costs: list[float]) -> float:
+    """Return the sum without the highest third: in those turns, other work slowed the machine."""
     return sum(sorted(costs)[: len(costs) - len(costs) // 3])
 
 

@@ -3,7 +3,8 @@
 Every finding has the location of a JSON pointer into the reader's schema. Branches of unions are checked
 with locations that start at the branch. A pair of named types is checked once: its findings are repeated
 wherever the pair occurs, with the location of the first occurrence, and a pair that occurs within itself is
-compatible. Java's answers are the same in all of this.
+compatible. Java's answers are the same in all of this. Records that use each other by name form chains longer
+than the Python stack, so a comparison is a recursion of `trampoline`; most pairs have their findings at once.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Final
 from moldau.schemas.avro.printer import written as text_of
 from moldau.schemas.avro.tree import MISSING, Array, Enum, Field, Fixed, Map, Named, Record, Type, Union
 from moldau.schemas.schema import Incompatible
+from moldau.schemas.trampoline import Recursion, run
 
 #: How many findings an answer has at most: repeated pairs can multiply them.
 _MOST_FINDINGS: Final = 1_000
@@ -53,6 +55,8 @@ _DESCRIPTIONS = {
 
 Findings = list[Incompatible]
 Location = tuple[str | int, ...]
+#: The findings of a pair of types, or the recursion that returns them.
+Comparison = Findings | Recursion[Findings]
 _COMPATIBLE: Final[Findings] = []
 
 
@@ -67,7 +71,7 @@ class CheckFailed(Exception):
 def incompatibilities(reader: Type, writer: Type) -> Findings:
     """Return why data written with `writer` cannot be read with `reader`."""
     try:
-        return _Check().compared(reader, writer, ())
+        return run(_Check().result(reader, writer))
     except CheckFailed as failed:
         message = f"Unexpected exception during compatibility check: {failed}"
         return [Incompatible("UNEXPECTED_EXCEPTION", "/", message)]
@@ -81,7 +85,11 @@ class _Check:
         #: The named branches of large unions, by the names they can read.
         self._branches: dict[int, dict[str, list[Type]]] = {}
 
-    def compared(self, reader: Type, writer: Type, location: Location) -> Findings:
+    def result(self, reader: Type, writer: Type) -> Recursion[Findings]:
+        findings: Findings = yield self._compared(reader, writer, ())
+        return findings
+
+    def _compared(self, reader: Type, writer: Type, location: Location) -> Comparison:
         self._pairs += 1
         if self._pairs > _MOST_PAIRS:
             raise CheckFailed(f"the schemas need more than {_MOST_PAIRS} comparisons")
@@ -91,33 +99,24 @@ class _Check:
         if pair in self._known:
             return self._known[pair] or _COMPATIBLE
         self._known[pair] = None
-        found = self._compare(reader, writer, location)
-        self._known[pair] = found
+        if isinstance(reader, Record) and isinstance(writer, Record):
+            return self._records(reader, writer, location)
+        found = self._known[pair] = _between_named(reader, writer, location)
         return found
 
-    def _compare(self, reader: Type, writer: Type, location: Location) -> Findings:
+    def _compare(self, reader: Type, writer: Type, location: Location) -> Comparison:
+        """Compare types of which at most one is named."""
         match reader, writer:
             case Union(), Union():
                 return self._between_unions(reader, writer, location)
             case _, Union():
-                return _merged(
-                    self.compared(reader, branch, (*location, index))
-                    for index, branch in enumerate(writer.branches)
-                )
+                return self._from_union(reader, writer, location)
             case Union(), _:
-                if any(not self.compared(branch, writer, ()) for branch in self._candidates(reader, writer)):
-                    return _COMPATIBLE
-                return [_missing_branch(writer, location)]
-            case Record(), Record():
-                return _merged((_names(reader, writer, location), self._fields(reader, writer, location)))
+                return self._into_union(reader, writer, location)
             case Array(), Array():
-                return self.compared(reader.items, writer.items, (*location, "items"))
+                return self._compared(reader.items, writer.items, (*location, "items"))
             case Map(), Map():
-                return self.compared(reader.values, writer.values, (*location, "values"))
-            case Enum(), Enum():
-                return _names(reader, writer, location) + _symbols(reader, writer, location)
-            case Fixed(), Fixed():
-                return _names(reader, writer, location) + _size(reader, writer, location)
+                return self._compared(reader.values, writer.values, (*location, "values"))
         if reader.kind == writer.kind or (reader.kind, writer.kind) in _PROMOTIONS:
             return _COMPATIBLE
         return [_type_mismatch(reader, writer, location)]
@@ -134,40 +133,68 @@ class _Check:
                     index.setdefault(name, []).append(branch)
         return dict.fromkeys((*index.get(writer.name.simple, ()), *index.get(writer.name.full, ())))
 
-    def _between_unions(self, reader: Union, writer: Union, location: Location) -> Findings:
+    def _between_unions(self, reader: Union, writer: Union, location: Location) -> Recursion[Findings]:
         """Every branch of the writer must be readable with a branch of the reader."""
         found = []
         for index, branch in enumerate(writer.branches):
-            if self.compared(reader, branch, ()):
+            self._pairs += 1
+            if not (yield self._is_readable(reader, branch)):
                 found.append(_missing_branch(branch, (*location, index)))
         return found[:_MOST_FINDINGS]
 
-    def _fields(self, reader: Record, writer: Record, location: Location) -> Findings:
+    def _from_union(self, reader: Type, writer: Union, location: Location) -> Recursion[Findings]:
         found: Findings = []
-        for position, field in enumerate(reader.fields):
-            written = _writer_field(writer, field, position)
-            here = (*location, "fields", position)
-            if written is not None:
-                found += self.compared(field.type, written.type, (*here, "type"))
-            elif field.default is MISSING:
-                found += self._without_default(field, writer, here)
+        for index, branch in enumerate(writer.branches):
+            found += yield self._compared(reader, branch, (*location, index))
             if len(found) >= _MOST_FINDINGS:
                 break
         return found[:_MOST_FINDINGS]
 
-    def _without_default(self, field: Field, writer: Record, location: Location) -> Findings:
+    def _into_union(self, reader: Union, writer: Type, location: Location) -> Recursion[Findings]:
+        is_readable = yield self._is_readable(reader, writer)
+        return _COMPATIBLE if is_readable else [_missing_branch(writer, location)]
+
+    def _is_readable(self, reader: Union, writer: Type) -> Recursion[bool]:
+        for branch in self._candidates(reader, writer):
+            findings = self._compared(branch, writer, ())
+            if type(findings) is not list:
+                findings = yield findings
+            if not findings:
+                return True
+        return False
+
+    def _records(self, reader: Record, writer: Record, location: Location) -> Recursion[Findings]:
+        found: Findings = [*_names(reader, writer, location)]
+        for position, field in enumerate(reader.fields):
+            written = _writer_field(writer, field, position)
+            here = (*location, "fields", position)
+            findings: Comparison = _COMPATIBLE
+            if written is not None:
+                findings = self._compared(field.type, written.type, (*here, "type"))
+            elif field.default is MISSING:
+                findings = self._without_default(field, writer, here)
+            if type(findings) is not list:
+                findings = yield findings
+            found += findings
+            if len(found) >= _MOST_FINDINGS:
+                break
+        self._known[id(reader), id(writer)] = found = found[:_MOST_FINDINGS]
+        return found
+
+    def _without_default(self, field: Field, writer: Record, location: Location) -> Comparison:
         if isinstance(field.type, Enum) and field.type.default is not None:
-            return self.compared(field.type, writer, (*location, "type"))
+            return self._compared(field.type, writer, (*location, "type"))
         return [_finding("READER_FIELD_MISSING_DEFAULT_VALUE", location, field.name)]
 
 
-def _merged(parts: Iterable[Findings]) -> Findings:
-    found: Findings = []
-    for part in parts:
-        found += part
-        if len(found) >= _MOST_FINDINGS:
-            return found[:_MOST_FINDINGS]
-    return found
+def _between_named(reader: Named, writer: Named, location: Location) -> Findings:
+    """Compare named types of which at most one is a record."""
+    match reader, writer:
+        case Enum(), Enum():
+            return _names(reader, writer, location) + _symbols(reader, writer, location)
+        case Fixed(), Fixed():
+            return _names(reader, writer, location) + _size(reader, writer, location)
+    return [_type_mismatch(reader, writer, location)]
 
 
 def _writer_field(writer: Record, field: Field, position: int) -> Field | None:

@@ -58,7 +58,8 @@ class Parser:
         self._defaults: list[tuple[Record, Field]] = []
         self._default_checks = DefaultChecks()
         self._unions: list[Union] = []
-        self._unresolved = False
+        #: Whether the last text used types before their definition.
+        self.has_unresolved = False
         self._depth = 0
 
     def parse(self, value: Any) -> Type:
@@ -66,9 +67,9 @@ class Parser:
         self._defaults.clear()
         self._default_checks = DefaultChecks()
         self._unions.clear()
-        self._unresolved = False
+        self.has_unresolved = False
         root = self._type(value, None)
-        if self._unresolved:
+        if self.has_unresolved:
             root = _Closing(self._types).closed(root)
             for union in self._unions:
                 _check_branches(union)
@@ -134,7 +135,7 @@ class Parser:
         full = f"{namespace}.{text}" if namespace and "." not in text else text
         found = self._types.get(full) or self._types.get(text)
         if found is None:
-            self._unresolved = True
+            self.has_unresolved = True
             return Unresolved(full)
         return found
 

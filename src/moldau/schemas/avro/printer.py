@@ -2,6 +2,9 @@
 
 The first occurrence of a named type is its definition, every other one its name. This is not Avro's Parsing
 Canonical Form: documentation, defaults, aliases and unknown properties stay.
+
+The first occurrences of records can nest deeper than the Python stack, because the text of a reference, or a
+use before the definition, may contain a chain of them. So a stack has the parts that are not written yet.
 """
 
 from __future__ import annotations
@@ -25,40 +28,61 @@ from moldau.schemas.avro.tree import (
     Unresolved,
 )
 
+#: A part of the text: as it is written, or a type to write within a namespace.
+Part = str | tuple[Type, str | None]
+
 
 def written(node: Type, known: Iterable[str] = ()) -> str:
     """Return the text of a schema; the types named in `known` are written as references."""
-    return _write(node, set(known), None)
+    names, texts = set(known), list[str]()
+    parts: list[Part] = [(node, None)]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, str):
+            texts.append(part)
+            continue
+        one, namespace = part
+        if isinstance(one, Primitive):
+            texts.append(_primitive(one))
+        else:
+            parts += reversed(_parts(one, names, namespace))
+    return "".join(texts)
 
 
-def _write(node: Type, known: set[str], namespace: str | None) -> str:
-    if isinstance(node, Primitive):
-        if not node.properties:
-            return f'"{node.kind}"'
-        return f'{{"type":"{node.kind}"{_properties(node.properties)}}}'
+def _primitive(node: Primitive) -> str:
+    if not node.properties:
+        return f'"{node.kind}"'
+    return f'{{"type":"{node.kind}"{_properties(node.properties)}}}'
+
+
+def _parts(
+    node: Array | Map | Union | Record | Enum | Fixed | Unresolved, known: set[str], namespace: str | None
+) -> list[Part]:
     if isinstance(node, Union):
-        return "[" + ",".join([_write(branch, known, namespace) for branch in node.branches]) + "]"
+        branches: list[Part] = ["["]
+        for branch in node.branches:
+            branches += ((branch, namespace), ",")
+        return [*(branches[:-1] if node.branches else branches), "]"]
     if isinstance(node, Array):
-        items = _write(node.items, known, namespace)
-        return f'{{"type":"array","items":{items}{_properties(node.properties)}}}'
+        return ['{"type":"array","items":', (node.items, namespace), f"{_properties(node.properties)}}}"]
     if isinstance(node, Map):
-        values = _write(node.values, known, namespace)
-        return f'{{"type":"map","values":{values}{_properties(node.properties)}}}'
+        return ['{"type":"map","values":', (node.values, namespace), f"{_properties(node.properties)}}}"]
     if isinstance(node, Unresolved):
-        return quoted(node.full)
+        return [quoted(node.full)]
     if node.name.full in known:
-        return quoted(node.name.within(namespace))
+        return [quoted(node.name.within(namespace))]
     known.add(node.name.full)
-    return _definition(node, known, namespace)
+    return _definition(node, namespace)
 
 
-def _definition(node: Record | Enum | Fixed, known: set[str], namespace: str | None) -> str:
+def _definition(node: Record | Enum | Fixed, namespace: str | None) -> list[Part]:
     kind = "error" if isinstance(node, Record) and node.is_error else node.kind
     doc = "" if node.doc is None else f',"doc":{quoted(node.doc)}'
-    return (
-        f'{{"type":"{kind}"{_name(node.name, namespace)}{doc}{_body(node, known)}'
-        f"{_properties(node.properties)}{_aliases(node)}}}"
-    )
+    return [
+        f'{{"type":"{kind}"{_name(node.name, namespace)}{doc}',
+        *_body(node),
+        f"{_properties(node.properties)}{_aliases(node)}}}",
+    ]
 
 
 def _name(name: Name, namespace: str | None) -> str:
@@ -67,21 +91,29 @@ def _name(name: Name, namespace: str | None) -> str:
     return f',"name":{quoted(name.simple)},"namespace":{quoted(name.namespace or "")}'
 
 
-def _body(node: Record | Enum | Fixed, known: set[str]) -> str:
+def _body(node: Record | Enum | Fixed) -> list[Part]:
     if isinstance(node, Fixed):
-        return f',"size":{node.size}'
+        return [f',"size":{node.size}']
     if isinstance(node, Enum):
         symbols = ",".join(map(quoted, node.symbols))
         default = "" if node.default is None else f',"default":{quoted(node.default)}'
-        return f',"symbols":[{symbols}]{default}'
-    namespace = node.name.namespace
-    return ',"fields":[' + ",".join([_field(field, known, namespace) for field in node.fields]) + "]"
+        return [f',"symbols":[{symbols}]{default}']
+    parts: list[Part] = []
+    text = ',"fields":['
+    for field in node.fields:
+        text += f'{{"name":{quoted(field.name)},"type":'
+        if isinstance(field.type, Primitive):
+            text += _primitive(field.type)
+        else:
+            parts += (text, (field.type, node.name.namespace))
+            text = ""
+        text += f"{_rest(field)},"
+    return [*parts, f"{text.removesuffix(',')}]"]
 
 
-def _field(field: Field, known: set[str], namespace: str | None) -> str:
-    text = f'{{"name":{quoted(field.name)},"type":{_write(field.type, known, namespace)}'
-    if field.doc is not None:
-        text += f',"doc":{quoted(field.doc)}'
+def _rest(field: Field) -> str:
+    """Return the text of a field after its type."""
+    text = "" if field.doc is None else f',"doc":{quoted(field.doc)}'
     if field.default is not MISSING:
         text += f',"default":{write(field.default)}'
     if field.order != "ascending":

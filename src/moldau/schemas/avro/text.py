@@ -21,14 +21,14 @@ _LETTER_DIGITS = re.compile(r"\\u00[01][a-f]")
 _WORD = re.compile(r"[\w$]+")
 _SPACES = " \t\n\r"
 #: Values in values, those of defaults and properties included; Jackson's limit is 1000.
-_DEEPEST = 250
+DEEPEST = 250
 #: Numbers with more digits are refused, because converting them takes quadratic time.
 _MOST_DIGITS = 1_000
 
 
 def read(text: str) -> Any:
     """Parse a JSON text; comments are allowed."""
-    check_depth(text, _DEEPEST)
+    check_depth(text, DEEPEST)
     try:
         value, end = _DECODER.raw_decode(text, len(text) - len(text.lstrip(_SPACES)))
     except json.JSONDecodeError as error:

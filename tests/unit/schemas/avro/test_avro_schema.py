@@ -259,6 +259,34 @@ def test_findings_are_bounded_where_shared_types_multiply_them() -> None:
     assert len(parse(nested('"int"')).incompatibilities(parse(nested('"string"')))) == 1_000
 
 
+def test_long_chain_of_records_is_compared() -> None:
+    def schema(prefix: str, leaf: str) -> str:
+        """Fields of different names define the records, so that only the last field is compared."""
+        fields = chain(400, "a", default=',"default":{}', prefix=prefix)
+        fields[0] = field(f"{prefix}0", record(field("x", leaf), name="R0"), ',"default":{}')
+        return record(*fields, field("last", '["null",{"type":"map","values":"R399"}]'), name="Root")
+
+    assert kinds(schema("f", '"long"'), schema("g", '"int"')) == []
+    found = kinds(schema("f", '"int"'), schema("g", '"long"'))
+    assert found == [("MISSING_UNION_BRANCH", "/fields/400/type/1")]
+
+
+def test_long_chain_of_references_is_written_and_compared() -> None:
+    names = [f"R{level}" for level in range(400)]
+    texts = [record(name="R0"), *(record(field("a", f'"R{i}"'), name=f"R{i + 1}") for i in range(399))]
+    references = dict(zip(names, texts, strict=True))
+    schemas = [parse(record(field("last", '"R399"'), name="Root"), references) for _ in range(2)]
+    assert schemas[0].canonical == record(field("last", '"R399"'), name="Root")
+    assert schemas[0].formatted("resolved").count('"type":"record"') == 401
+    assert schemas[0].normalized().canonical == schemas[0].canonical
+    assert schemas[0].incompatibilities(schemas[1]) == []
+
+
+def test_definitions_that_nest_too_deeply_at_their_first_use_are_refused() -> None:
+    with pytest.raises(InvalidSchema, match="nested too deeply"):
+        parse(record(field("first", '"R399"'), *chain(400, "a"), name="Root"))
+
+
 def test_guid_is_the_digest_of_text_and_references() -> None:
     text = '{"type":"record","name":"myrecord","fields":[{"name":"f","type":"string"}]}'
     assert guid(text) == "7fedc7d0-253f-7b10-3e01-31a84bb740b0"

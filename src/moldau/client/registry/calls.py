@@ -141,12 +141,13 @@ def referenced_by(subject: str, version: Version) -> Call[list[int]]:
     return Call("GET", _path("subjects", subject, "versions", version, "referencedby"), _same)
 
 
-def versions_of_id(id: int, deleted: bool = False) -> Call[list[SubjectVersion]]:
+def versions_of_id(id: int, deleted: bool = False, offset: int = 0) -> Call[list[SubjectVersion]]:
+    """Return the versions with an id, from the position `offset` on; a registry returns 1,000 by default."""
     return Call(
         "GET",
         _path("schemas", "ids", id, "versions"),
         lambda answer: [SubjectVersion(one["subject"], one["version"]) for one in answer],
-        _query(deleted=deleted),
+        _query(deleted=deleted, offset=offset),
     )
 
 

@@ -6,11 +6,13 @@ subject name strategy gives. Null keys and values have no schema and are accepte
 
 - An id that was found is cached without limit of time, because a schema never changes; an id that was not
   found is cached for `confluent.missing.id.cache.ttl.sec`. Both caches are bounded.
-- The registry is asked on the event loop, without a thread, with a bounded number of requests at a time and a
-  deadline per batch: the request's timeout, at most 5 seconds. Imports, key stores and the parsing of schemas
-  run in the pool.
+- The registry is asked on the event loop, without a thread, with a bounded number of requests at a time.
+  Imports, key stores and the parsing of schemas run in the pool. Batches that name the same id share its
+  look-up, and each waits until its own deadline: the request's timeout, at most 5 seconds. The look-up
+  continues after that, so that the retry of a producer with a short timeout finds its result.
 - If the registry cannot answer, batches with cached ids are still accepted. Other ids are refused with
-  REQUEST_TIMED_OUT, which producers retry; for a short time the registry is not asked again.
+  REQUEST_TIMED_OUT, which producers retry. After no answer, or a status of 500 and above, the registry is not
+  asked again for a short time. A status that concerns one request, or a producer's deadline, has no effect.
 - One batch may name many ids. Checking ends after a few ids that are refused.
 """
 
@@ -19,7 +21,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from moldau.base.clock import Clock
@@ -28,7 +31,7 @@ from moldau.base.ids import TopicPartition
 from moldau.base.pool import Pool
 from moldau.client.registry.cache import BoundedCache
 from moldau.client.registry.client import AsyncRegistryClient
-from moldau.client.registry.types import RegistryError, Schema
+from moldau.client.registry.types import RegistryError, Schema, SubjectVersion
 from moldau.config.broker.config import BrokerConfig
 from moldau.config.topic import RECORD_NAME_STRATEGY, TOPIC_NAME_STRATEGY
 from moldau.storage.log.append import RecordError, refused_records
@@ -42,15 +45,24 @@ logger = logging.getLogger(__name__)
 
 #: Requests to the registry at a time.
 _MOST_REQUESTS = 8
-#: How long a batch waits for the registry at most, including its turn.
+#: How many ids are looked up or wait for it.
+_MOST_LOOK_UPS = 1000
+#: How long a batch waits for the registry at most, including its turn, and how long a look-up takes.
 _LONGEST_SECONDS = 5.0
 #: How long the registry is not asked after it could not answer.
 _PAUSE_SECONDS = 1.0
+#: Failures are logged once in this time.
+_REPORT_SECONDS = 60.0
 _MOST_MISSING = 1000
 _MOST_REFUSED_IDS = 10
 _MOST_ERRORS = 1000
 _MAX_ID = 2**31 - 1
 _SCHEMA_NOT_FOUND = 40403
+_SERVER_ERROR = 500
+
+
+class _Unparsable(Exception):
+    """A schema of the registry has no record type that can be determined."""
 
 
 class SubjectOfSchema:
@@ -95,8 +107,10 @@ class SchemaValidator:
         #: Why an id was not accepted.
         self._missing = BoundedCache(_MOST_MISSING, clock.monotonic)
         self._slots = asyncio.Semaphore(_MOST_REQUESTS)
+        self._look_ups: dict[Hashable, asyncio.Task[str | None]] = {}
         self._loaded = False
         self._failed_at: float | None = None
+        self._reported_at = float("-inf")
 
     @classmethod
     def of(cls, config: BrokerConfig, clock: Clock, pool: Pool) -> SchemaValidator:
@@ -121,11 +135,14 @@ class SchemaValidator:
                     if refused >= _MOST_REFUSED_IDS:
                         break
         except TimeoutError:
-            raise self._unavailable(f"no answer within {seconds:g} seconds") from None
+            raise _refusal(f"no answer within {seconds:g} seconds") from None
         if errors:
             raise refused_records(topic_partition, ErrorCode.INVALID_RECORD, sorted(errors)[:_MOST_ERRORS])
 
     async def close(self) -> None:
+        for look_up in self._look_ups.values():
+            look_up.cancel()
+        await asyncio.gather(*self._look_ups.values(), return_exceptions=True)
         await self._client.close()
 
     async def _problem(self, subject: SubjectOfSchema, id: int) -> str | None:
@@ -138,62 +155,100 @@ class SchemaValidator:
         problem: str | None = self._missing.get(key)
         if problem is not None:
             return problem
+        look_up = self._look_ups.get(key)
+        if look_up is None:
+            if len(self._look_ups) >= _MOST_LOOK_UPS:
+                raise _refusal(f"{_MOST_LOOK_UPS} other ids are being looked up")
+            look_up = self._look_ups[key] = asyncio.create_task(self._look_up(subject, id))
+            look_up.add_done_callback(partial(self._ended, key))
+        return await asyncio.shield(look_up)
+
+    def _ended(self, key: Hashable, look_up: asyncio.Task[str | None]) -> None:
+        del self._look_ups[key]
+        if not look_up.cancelled():
+            # The batches that asked may have given up, so that none retrieves the error.
+            look_up.exception()
+
+    async def _look_up(self, subject: SubjectOfSchema, id: int) -> str | None:
+        """Ask the registry and keep its answer."""
         async with self._slots:
-            # Another batch may have asked meanwhile.
-            if self._known.get(key) is not None:
-                return None
-            problem = await self._ask(subject, id)
+            now = self._clock.monotonic()
+            if self._failed_at is not None and now - self._failed_at < _PAUSE_SECONDS:
+                raise _refusal("it could not be reached a moment ago")
+            try:
+                async with asyncio.timeout(_LONGEST_SECONDS):
+                    problem = await self._ask(subject, id)
+            except TimeoutError:
+                raise self._unavailable(f"no answer within {_LONGEST_SECONDS:g} seconds") from None
         if problem is None:
-            self._known.put(key, True)
+            self._known.put(subject.cache_key(id), True)
         elif self._missing_seconds > 0:
-            self._missing.put(key, problem, self._missing_seconds)
+            self._missing.put(subject.cache_key(id), problem, self._missing_seconds)
         return problem
 
     async def _ask(self, subject: SubjectOfSchema, id: int) -> str | None:
-        now = self._clock.monotonic()
-        if self._failed_at is not None and now - self._failed_at < _PAUSE_SECONDS:
-            raise self._refusal("it could not be reached a moment ago")
         try:
             if not self._loaded:
                 await self._pool.run(self._client.load)
                 self._loaded = True
-            versions = await self._client.versions_of_id(id)
-            record_names = await self._record_names(id) if subject.needs_record_names else ()
+            accepted = subject.names(await self._record_names(id) if subject.needs_record_names else ())
+            is_registered = await self._is_registered(id, accepted)
         except RegistryError as error:
             if error.error_code == _SCHEMA_NOT_FOUND:
                 return _unknown(subject, id)
-            raise self._unavailable(error.message or "") from error
+            if error.status == 0 or error.status >= _SERVER_ERROR:
+                raise self._unavailable(error.message or "") from error
+            self._report(error.message or "")
+            raise _refusal(error.message or "") from error
+        except _Unparsable as error:
+            return f"the {subject.part} names the schema id {id}, which cannot be parsed: {error}"
         self._failed_at = None
-        accepted = subject.names(record_names)
-        if any(version.subject in accepted for version in versions):
-            return None
-        return _not_registered(subject, id, accepted)
+        return None if is_registered else _not_registered(subject, id, accepted)
+
+    async def _is_registered(self, id: int, accepted: tuple[str, ...]) -> bool:
+        """Return whether a subject has the id; a registry lists the subjects in pages."""
+        seen: set[SubjectVersion] = set()
+        while True:
+            page = await self._client.versions_of_id(id, offset=len(seen))
+            if any(version.subject in accepted for version in page):
+                return True
+            # Older registries have no pages and return the whole list again.
+            if seen.issuperset(page):
+                return False
+            seen.update(page)
 
     async def _record_names(self, id: int) -> tuple[str, ...]:
         schema = await self._client.schema_by_id(id)
         references = await self._client.referenced_texts(schema) if schema.schema_type == "PROTOBUF" else {}
         try:
             return await self._pool.run(record_names_of, schema, references)
-        except (KafkaError, ValueError) as error:
-            raise RegistryError(422, -1, f"The schema {id} cannot be parsed: {error}") from error
+        except (KafkaError, ValueError, LookupError, TypeError) as error:
+            raise _Unparsable(str(error)) from error
 
     def _unavailable(self, reason: str) -> KafkaError:
         """Note that the registry could not answer, and return the error for the producer."""
-        if self._failed_at is None:
-            logger.warning(
-                "Schema ids cannot be validated, and new ones are refused: the schema registry %s failed: %s",
-                ", ".join(self._client.settings.urls),
-                reason,
-            )
         self._failed_at = self._clock.monotonic()
-        return self._refusal(reason)
+        self._report(reason)
+        return _refusal(reason)
 
-    @staticmethod
-    def _refusal(reason: str) -> KafkaError:
-        return KafkaError(
-            ErrorCode.REQUEST_TIMED_OUT,
-            f"The schema registry cannot be asked for a schema id that this broker does not know: {reason}",
+    def _report(self, reason: str) -> None:
+        now = self._clock.monotonic()
+        if now - self._reported_at < _REPORT_SECONDS:
+            return
+        self._reported_at = now
+        logger.warning(
+            "Schema ids cannot be validated, and new ones are refused: the schema registry %s failed: %s",
+            ", ".join(self._client.settings.urls),
+            reason,
         )
+
+
+def _refusal(reason: str) -> KafkaError:
+    """Return an error that producers retry."""
+    return KafkaError(
+        ErrorCode.REQUEST_TIMED_OUT,
+        f"The schema registry cannot be asked for a schema id that this broker does not know: {reason}",
+    )
 
 
 def record_names_of(schema: Schema, references: Mapping[str, str]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import logging
 import socket
 import time
 from email.utils import formatdate
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from uvicorn.config import Config
 from uvicorn.server import ServerState
@@ -94,9 +94,10 @@ class HttpServer:
 
         self._update_date()
         for listener, bound in self._sockets:
-            context = self._tls if listener.tls else None
             try:
-                server = await loop.create_server(protocol, sock=bound, ssl=context, backlog=_BACKLOG)
+                server = await loop.create_server(
+                    protocol, sock=bound, backlog=_BACKLOG, **self._tls_options(listener)
+                )
             except OSError as error:
                 # Another process has bound the same port and was ready first.
                 raise _cannot_listen(listener, error) from None
@@ -120,6 +121,17 @@ class HttpServer:
         await asyncio.gather(*self._state.tasks, return_exceptions=True)
         for connection in list(self._state.connections):
             connection.transport.abort()
+
+    def _tls_options(self, listener: HttpListener) -> dict[str, Any]:
+        """Return the options of a listener with TLS: a handshake is bounded as a request is."""
+        if not listener.tls:
+            return {}
+        timeout_s = max(1.0, self._settings.idle_timeout_ms / 1000)
+        return {
+            "ssl": self._tls,
+            "ssl_handshake_timeout": timeout_s,
+            "ssl_shutdown_timeout": timeout_s,
+        }
 
     def _update_date(self) -> None:
         """Set the Date header of responses, once a second."""

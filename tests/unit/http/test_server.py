@@ -256,6 +256,25 @@ def test_tls_and_the_principal_of_a_certificate(tmp_path: Path) -> None:
     run(check)
 
 
+def test_a_client_that_does_not_complete_its_handshake_is_disconnected(tmp_path: Path) -> None:
+    key = Authority.create("Unit test CA").issue("server", ("localhost",)).write_pem(tmp_path / "server.pem")
+    properties = {
+        "listeners": "https://127.0.0.1:0",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(key),
+        "idle.timeout.ms": "1000",
+    }
+
+    async def check() -> None:
+        async with opened(properties) as server:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port_of(server))
+            with suppress(ConnectionResetError):
+                assert await asyncio.wait_for(reader.read(), 20) == b""
+            writer.close()
+
+    run(check)
+
+
 def test_a_running_request_is_finished_before_the_end() -> None:
     async def check() -> None:
         settings = HttpSettings.from_properties({"listeners": "http://127.0.0.1:0"}, default_port=0)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from moldau.base.clock import SystemClock
+from moldau.client import AdminClient, NewTopic, Producer
 from moldau.config.properties import parse_properties
 from moldau.http.server import HttpServer
 from moldau.http.settings import HttpSettings
@@ -54,6 +55,15 @@ def test_the_commands_of_the_page(reader: Reader, capsys: pytest.CaptureFixture[
     mode, moved, writable = reader.answers("Move schemas with their ids")
     assert (mode["mode"], moved["id"], moved["version"]) == ("IMPORT", 4711, 3)
     assert writable["mode"] == "READWRITE"
+
+
+def test_the_broker_validates_schemas_with_the_registry_that_is_started_with_it(reader: Reader) -> None:
+    validated = NewTopic("checked", 1, configs={"confluent.value.schema.validation": "true"})
+    with AdminClient(f"localhost:{reader.broker}") as admin:
+        assert admin.create_topics([validated])["checked"] is None
+    with Producer({"bootstrap.servers": f"localhost:{reader.broker}"}) as producer:
+        refused = producer.send("checked", b"\0\0\0\0\7unknown").exception(10)
+    assert refused is not None and "INVALID_RECORD" in str(refused)
 
 
 def test_the_properties_of_the_page_are_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

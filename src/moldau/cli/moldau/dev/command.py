@@ -101,13 +101,15 @@ def dev(
             start = partial(dev_node, port=DEFAULT_PORT if port is None else port)
         else:
             start = partial(dev_cluster, brokers=count, port=port)
-        start = partial(start, data=data, settings=setting or (), announce=announce)
+        start = partial(start, data=data, announce=announce)
         start = partial(start, metrics_port=metrics_port, log_format=checked_format(log_format))
         with DevServices(
             registry_port=registry_port if registry or all_services else None,
             rest_port=rest_port if rest or all_services else None,
             verbose=verbose,
         ) as services:
-            return start(verbose=verbose, secure=secure, services=services)
+            # Of a setting that is given twice, the last one counts: that of the user.
+            settings = (*services.broker_settings, *(setting or ()))
+            return start(settings=settings, verbose=verbose, secure=secure, services=services)
 
     exit_with(work)

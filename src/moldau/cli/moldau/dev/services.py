@@ -28,18 +28,28 @@ class DevServices:
         self._verbose = verbose
         self._processes: list[subprocess.Popen[bytes]] = []
 
+    @property
+    def broker_settings(self) -> tuple[str, ...]:
+        """The settings with which brokers use the services: they validate schemas with the registry.
+
+        The registry of port 0 chooses its port after the brokers have started, so they cannot know it.
+        """
+        if not self._registry_port:
+            return ()
+        return (f"confluent.schema.registry.url={_registry_url(self._registry_port)}",)
+
     def start(self, servers: str, security: SecurityConfigs | None, announce: Callable[[str], None]) -> None:
         """Start the services once the brokers are ready; each prints its URL when it is ready, too."""
         options = ["--bootstrap-server", servers]
         if security is not None:
             options += ["--command-config", str(client_file(security))]
         if self._registry_port is not None:
-            announce(f"  schema registry    http://localhost:{self._registry_port}")
+            announce(f"  schema registry    {_registry_url(self._registry_port)}")
             self._run("registry", [*options, "--port", str(self._registry_port)])
         if self._rest_port is not None:
             announce(f"  REST proxy         http://localhost:{self._rest_port}")
             if self._registry_port is not None:
-                options += ["--registry", f"http://localhost:{self._registry_port}"]
+                options += ["--registry", _registry_url(self._registry_port)]
             self._run("rest", [*options, "--port", str(self._rest_port)])
 
     def report_exits(self, announce: Callable[[str], None]) -> None:
@@ -70,3 +80,7 @@ class DevServices:
         verbose = ["--verbose"] if self._verbose else []
         command = [sys.executable, "-m", f"{_MODULE}{name}", *options, *verbose, STOP_WITH_INPUT]
         self._processes.append(subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True))
+
+
+def _registry_url(port: int) -> str:
+    return f"http://localhost:{port}"

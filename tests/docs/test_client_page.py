@@ -7,7 +7,7 @@ from typing import Any
 from moldau.base.errors import ErrorCode
 from moldau.testing import Cluster
 from tests.docs.markdown import ROOT, blocks
-from tests.harness.registry_process import choose_port, running_registry
+from tests.harness.registry.instances import choose_port, running_registry
 
 ADDRESS = "localhost:9092"
 REGISTRY = "http://localhost:8081"

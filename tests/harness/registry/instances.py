@@ -36,7 +36,10 @@ class Answer(NamedTuple):
 
 
 class Instance:
-    """One process. `settings` are Confluent's properties; `scheme` is that of its only listener."""
+    """A process, which can be started again on its port after it has ended.
+
+    `settings` are Confluent's properties; `scheme` is that of its only listener.
+    """
 
     def __init__(
         self,
@@ -55,14 +58,14 @@ class Instance:
         self._log, file = Path(self._folder.name, "log"), Path(self._folder.name, "registry.properties")
         properties = {"kafkastore.bootstrap.servers": bootstrap, "listeners": self.url, **(settings or {})}
         file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
-        command = [sys.executable, "-c", _START, str(file), "--verbose"]
-        with self._log.open("w") as log:
-            self.process = subprocess.Popen(
-                command,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-                env={**os.environ, **(environment or {})},
+        self._command = [sys.executable, "-c", _START, str(file), "--verbose"]
+        self._environment = {**os.environ, **(environment or {})}
+        self.process = self._started()
+
+    def _started(self) -> subprocess.Popen[str]:
+        with self._log.open("a") as log:
+            return subprocess.Popen(
+                self._command, stdout=subprocess.PIPE, stderr=log, text=True, env=self._environment
             )
 
     def wait_ready(self) -> Instance:
@@ -110,6 +113,18 @@ class Instance:
         """Wait until the process has ended."""
         return self.process.wait(timeout)
 
+    def stop(self) -> None:
+        """Stop the process, which must succeed."""
+        self.process.terminate()
+        assert self.exit_code() == 0, self.log
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+
+    def start_again(self) -> None:
+        """Start a process that was stopped, and wait until it is ready."""
+        self.process = self._started()
+        self.wait_ready()
+
     def close(self) -> None:
         """Stop the process; it leaves the group, so that the next one need not wait for its session."""
         try:
@@ -121,6 +136,23 @@ class Instance:
         if self.process.stdout is not None:
             self.process.stdout.close()
         self._folder.cleanup()
+
+
+@contextmanager
+def running_registry(
+    bootstrap: str, port: int | None = None, settings: Mapping[str, str] | None = None
+) -> Iterator[Instance]:
+    """Start one instance, on a port that is known before, and wait until it is ready."""
+    instance = Instance(bootstrap, port or choose_port(), settings)
+    try:
+        yield instance.wait_ready()
+    finally:
+        instance.close()
+
+
+def choose_port() -> int:
+    with ports(1) as [port]:
+        return port
 
 
 @contextmanager

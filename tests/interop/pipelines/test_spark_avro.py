@@ -9,7 +9,7 @@ import pytest
 
 from moldau.client.registry import AvroSerializer, Reference, RegistryClient, Schema
 from moldau.testing import Cluster
-from tests.harness.registry_process import running_registry
+from tests.harness.registry.instances import running_registry
 from tests.interop import jars
 
 pytestmark = [pytest.mark.interop, pytest.mark.spark]

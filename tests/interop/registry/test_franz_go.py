@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from moldau.testing import Cluster
-from tests.harness.registry_process import running_registry
+from tests.harness.registry.instances import running_registry
 
 pytestmark = pytest.mark.interop
 

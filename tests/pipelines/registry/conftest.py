@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
 
 from moldau.testing import Cluster
-from tests.harness.registry_process import running_registry
+from tests.harness.registry.instances import running_registry
 
 
 @pytest.fixture(scope="session")

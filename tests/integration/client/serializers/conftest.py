@@ -9,7 +9,7 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 
 from moldau.client.registry import RegistryClient
 from moldau.testing import Cluster
-from tests.harness.registry_process import running_registry
+from tests.harness.registry.instances import running_registry
 
 
 @pytest.fixture(scope="package")

@@ -17,7 +17,7 @@ from moldau.client.registry import (
     Schema,
 )
 from moldau.client.serdes import SerializationError
-from tests.harness.registry_process import choose_port
+from tests.harness.registry.instances import choose_port
 
 TEXT = '{"type":"record","name":"Client","fields":[{"name":"id","type":"string"}]}'
 LONGER = (

@@ -18,13 +18,14 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Final, Protocol
 
 from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.http.errors import ApiError
 from moldau.registry.catch_up import CatchUp
+from moldau.registry.rehearsal import Rehearsals
 from moldau.registry.state import errors
 from moldau.registry.state.registry import Decision, Registry, RegistrySettings
 
@@ -91,7 +92,7 @@ class RegistryService:
         #: The last append; later ones are acknowledged later.
         self._last: asyncio.Future[int] | None = None
         self._recovery: asyncio.Task[None] | None = None
-        self._rehearsals: ThreadPoolExecutor | None = None
+        self._rehearsals = Rehearsals()
         self.catch_up = CatchUp(log.read_to_end)
 
     @property
@@ -109,8 +110,7 @@ class RegistryService:
 
     async def close(self) -> None:
         await self.catch_up.close()
-        if self._rehearsals is not None:
-            self._rehearsals.shutdown(wait=False, cancel_futures=True)
+        self._rehearsals.close()
         if self._recovery is not None:
             self._recovery.cancel()
             await asyncio.gather(self._recovery, return_exceptions=True)
@@ -118,13 +118,14 @@ class RegistryService:
     async def rehearse(self, decide: Decide) -> None:
         """Decide in a thread and discard the decision, so that the real one finds the expensive results.
 
-        The state may change meanwhile, so nothing follows from it, except that a schema is invalid.
+        The state may change meanwhile, so nothing follows from it, except that a schema is invalid: what it
+        refers to is known, because an instance that does not lead catches up first.
         """
+        if not self._leadership.leads:
+            await self.catch_up()
         await self._recovered()
-        if self._rehearsals is None:
-            self._rehearsals = ThreadPoolExecutor(1, "rehearsal")
         try:
-            await asyncio.get_running_loop().run_in_executor(self._rehearsals, decide, self.registry)
+            await self._rehearsals.run(partial(decide, self.registry))
         except ApiError as error:
             if error.error_code == errors.INVALID_SCHEMA:
                 raise

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
 
 import pytest
 from confluent_kafka import Consumer, Producer
@@ -12,6 +13,7 @@ from moldau.base.errors import KafkaError
 from moldau.client.admin.client import AdminClient
 from moldau.client.admin.configs import AlterConfig, AlterOperation, ConfigResource, ResourceType
 from moldau.client.admin.topic_types import NewTopic
+from moldau.http.asgi import Application
 from moldau.registry.command import create_service
 from moldau.testing import Cluster
 from tests.harness.registry.application import ask
@@ -35,9 +37,12 @@ def topic(request: pytest.FixtureRequest) -> str:
     return "_schemas." + "".join(each if each.isalnum() else "-" for each in request.node.name)
 
 
-def create(cluster: Cluster, topic: str, partitions: int = 1, policy: str = "compact") -> None:
+def create(
+    cluster: Cluster, topic: str, partitions: int = 1, policy: str = "compact", largest: int = 1_048_588
+) -> None:
+    configs = {"cleanup.policy": policy, "max.message.bytes": str(largest)}
     with AdminClient(cluster.bootstrap_servers) as admin:
-        admin.create_topics([NewTopic(topic, partitions, 1, configs={"cleanup.policy": policy})])
+        admin.create_topics([NewTopic(topic, partitions, 1, configs=configs)])
 
 
 def write(cluster: Cluster, topic: str, records: Sequence[tuple[bytes | None, bytes | None]]) -> None:
@@ -52,20 +57,27 @@ def started(cluster: Cluster, topic: str, **settings: str) -> list[str]:
     """Start a registry on the topic and return its subjects."""
 
     async def start() -> list[str]:
-        properties = {
-            "kafkastore.bootstrap.servers": cluster.bootstrap_servers,
-            "kafkastore.topic": topic,
-            "schema.registry.group.id": topic,
-            **settings,
-        }
-        service = create_service(properties, "1.0")
-        try:
-            await service.start(["http://127.0.0.1:8081"])
-            return list((await ask(service.application, "GET", "/subjects")).json)
-        finally:
-            await service.close()
+        async with service_of(cluster, topic, **settings) as application:
+            return list((await ask(application, "GET", "/subjects")).json)
 
     return asyncio.run(start())
+
+
+@asynccontextmanager
+async def service_of(cluster: Cluster, topic: str, **settings: str) -> AsyncIterator[Application]:
+    """Run a registry on the topic, in this process and without a listener."""
+    properties = {
+        "kafkastore.bootstrap.servers": cluster.bootstrap_servers,
+        "kafkastore.topic": topic,
+        "schema.registry.group.id": topic,
+        **settings,
+    }
+    service = create_service(properties, "1.0")
+    try:
+        await service.start(["http://127.0.0.1:8081"])
+        yield service.application
+    finally:
+        await service.close()
 
 
 def refusal(cluster: Cluster, topic: str, settings: dict[str, str] | None = None) -> str:
@@ -210,3 +222,24 @@ def test_schema_that_is_too_large_is_refused_and_harms_nothing(cluster: Cluster,
         assert (refused.status, refused.json["error_code"]) == (422, 42209)
         assert registry.ask("GET", "/subjects").json == ["s"]
         assert registry.register("t", '"int"').json["id"] == 2
+
+
+def test_concurrent_writes_are_divided_into_batches_that_the_topic_takes(
+    cluster: Cluster, topic: str
+) -> None:
+    create(cluster, topic, largest=20_000)
+
+    async def register() -> list[int]:
+        async with service_of(cluster, topic) as application:
+            texts = [
+                f'{{"type":"enum","name":"E{n}","symbols":["A"],"doc":"{"x" * 6000}"}}' for n in range(40)
+            ]
+            answers = await asyncio.gather(
+                *(
+                    ask(application, "POST", f"/subjects/s{n}/versions", {"schema": t})
+                    for n, t in enumerate(texts)
+                )
+            )
+            return [each.status for each in answers]
+
+    assert asyncio.run(register()) == [200] * 40

@@ -20,9 +20,11 @@ from tests.unit.registry.memory_log import MemoryLog, SteadyLeader
 class TestRegistry:
     __test__ = False
 
-    def __init__(self, log: MemoryLog | None = None, **settings: Any) -> None:
+    def __init__(
+        self, log: MemoryLog | None = None, leader: SteadyLeader | None = None, **settings: Any
+    ) -> None:
         self.log = log or MemoryLog()
-        self.leader = SteadyLeader()
+        self.leader = leader or SteadyLeader()
         chosen = RegistrySettings(**{"compatibility_level": "NONE", **settings})
         self.service = RegistryService(chosen, self.log, self.leader, SystemClock())
         self.application = RegistryApplication(self.service, ServerMetadata("cluster", "group", "1.0"))

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import sys
+from collections.abc import Awaitable
+from types import FrameType
+
+from tests.harness.registry.application import Answer
 from tests.unit.registry.requests import TestRegistry, on_a_loop, record
 
 
@@ -84,7 +90,15 @@ async def test_unknown_paths_methods_and_bodies() -> None:
     assert (await registry.ask("POST", "/subjects/s/versions", b"[]")).status == 422
     assert (await registry.ask("POST", "/subjects/s/versions", b'{"schema": 5}')).status == 422
     assert (await registry.ask("HEAD", "/subjects")).body == b""
-    assert b"GET" in (await registry.ask("OPTIONS", "/subjects")).headers[b"allow"]
+
+
+@on_a_loop
+async def test_the_methods_of_a_path_are_not_an_error() -> None:
+    registry = await TestRegistry().start()
+    options = await registry.ask("OPTIONS", "/subjects")
+    assert (options.status, options.body) == (200, b"")
+    assert options.headers[b"allow"] == b"GET,HEAD,OPTIONS"
+    assert (await registry.ask("OPTIONS", "/nothing")).status == 404
 
 
 @on_a_loop
@@ -103,12 +117,46 @@ async def test_a_known_schema_is_registered_again_in_read_only_mode() -> None:
     assert (await registry.register("s", record("r", "b"))).json["error_code"] == 42205
 
 
+async def calls_of(work: Awaitable[Answer]) -> int:
+    """Return how many functions a request calls, which is its cost independent of the machine."""
+    calls = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        answer = await work
+    finally:
+        sys.setprofile(None)
+    assert answer.status == 200
+    return calls
+
+
 @on_a_loop
-async def test_many_versions_of_a_subject() -> None:
-    registry = await TestRegistry().start()
-    for number in range(2000):
-        await registry.register("s", record("r", f"f{number}"))
-    assert (await registry.ask("GET", "/subjects/s/versions/latest")).json["version"] == 2000
+async def test_the_cost_of_a_request_does_not_grow_with_the_versions_of_a_subject() -> None:
+    registry = await TestRegistry(compatibility_level="BACKWARD").start()
+    for subject, first, last in (("few", 1, 2), ("many", 2, 2002)):
+        for schema_id in range(first, last):
+            text = json.dumps({"type": "enum", "name": "E", "doc": f"{schema_id}", "symbols": ["A"]})
+            number = schema_id - first + 1
+            value = {"subject": subject, "version": number, "id": schema_id, "schema": text, "deleted": False}
+            key = f'{{"keytype":"SCHEMA","subject":"{subject}","version":{number},"magic":1}}'
+            registry.log.write(key.encode(), json.dumps(value).encode())
+    schema = {"type": "enum", "name": "E", "doc": "new", "symbols": ["A"]}
+    for request in (
+        lambda subject: registry.ask("GET", f"/subjects/{subject}/versions/latest"),
+        lambda subject: registry.ask(
+            "POST",
+            f"/compatibility/subjects/{subject}/versions/latest",
+            {"schema": json.dumps({**schema, "doc": subject})},
+        ),
+        lambda subject: registry.register(subject, {**schema, "doc": subject}),
+    ):
+        few, many = await calls_of(request("few")), await calls_of(request("many"))
+        assert many < few + 100
+    assert (await registry.ask("GET", "/subjects/many/versions/latest")).json["version"] == 2001
 
 
 @on_a_loop

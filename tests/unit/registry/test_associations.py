@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from moldau.registry.log.election import NotLeader
+from tests.unit.registry.memory_log import MemoryLog, SteadyLeader
 from tests.unit.registry.requests import TestRegistry, on_a_loop, record
 
 OWNED = {"schema": {"schema": '"string"'}}
@@ -194,3 +198,51 @@ async def test_batches() -> None:
     assert by_id["result"]["associations"][0]["schema"]["schema"] == '"string"'
     assert neither["error"]["error_code"] == 42212
     assert (await registry.ask("POST", "/associations:batchGet", {})).json["error_code"] == 42212
+
+
+class LeaderFor(SteadyLeader):
+    """Leads until the log has this many batches."""
+
+    def __init__(self, log: MemoryLog, batches: int) -> None:
+        super().__init__()
+        self._log = log
+        self._batches = batches
+
+    async def require(self, timeout_s: float) -> None:
+        raise NotLeader(None)
+
+    @property
+    def leads(self) -> bool:
+        return self._log.batches < self._batches
+
+    @leads.setter
+    def leads(self, value: bool) -> None:
+        """The log decides."""
+
+
+def creations(*names: str) -> dict[str, Any]:
+    created = kind("value", subject="s", lifecycle="WEAK", opType="CREATE")
+    return {"requests": [topic(name, created) for name in names]}
+
+
+@on_a_loop
+async def test_a_batch_is_not_forwarded_after_a_part_of_it_was_written() -> None:
+    log = MemoryLog()
+    registry = await TestRegistry(log, LeaderFor(log, 3)).start()
+    await registry.register("s", '"string"')
+    answer = await registry.ask("POST", "/associations:batchMutate", creations("a", "b", "c"))
+    assert answer.status == 207
+    first, second, third = answer.json["results"]
+    assert [first["result"]["resourceId"], second["result"]["resourceId"]] == ["id-a", "id-b"]
+    assert third["error"]["error_code"] == 50004
+    assert len(registry.service.registry.store.associations) == 2
+
+
+@on_a_loop
+async def test_a_batch_of_which_nothing_was_written_is_forwarded() -> None:
+    log = MemoryLog()
+    registry = await TestRegistry(log, LeaderFor(log, 1)).start()
+    await registry.register("s", '"string"')
+    with pytest.raises(NotLeader):
+        await registry.ask("POST", "/associations:batchMutate", creations("a"))
+    assert registry.service.registry.store.associations == {}

@@ -137,3 +137,13 @@ def test_invalid_rules_are_named(rule: str, message: str) -> None:
 
 def test_without_rules_there_is_no_authorizer() -> None:
     assert Authorizer.from_properties({}) is None
+
+
+@on_a_loop
+async def test_an_id_that_is_no_number_is_not_found() -> None:
+    registry = await TestRegistry().start()
+    authorizer = Authorizer.from_properties({"schema.registry.acl.rules": "allow User:alice SUBJECT_READ *"})
+    application = RegistryApplication(registry.service, ServerMetadata("c", "g", "1"), authorizer)
+    for text in ("%C2%B2", "9" * 5000, "x"):
+        path = f"/schemas/ids/{text}?subject=s"
+        assert (await ask(application, "GET", path, **{PRINCIPAL: ALICE})).status == 404

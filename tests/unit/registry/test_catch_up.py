@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.registry.catch_up import CatchUp
@@ -67,3 +68,45 @@ async def test_a_follower_catches_up_before_it_answers() -> None:
     assert requests == 0
     assert (await registry.ask("GET", "/subjects/s/versions/2")).status == 200
     assert requests == 1
+
+
+@on_a_loop
+async def test_a_follower_catches_up_before_it_answers_the_highest_id() -> None:
+    registry = await TestRegistry().start()
+    await registry.register("s", record("r", "a"))
+    registry.leader.leads = False
+    number = 1
+
+    async def read_to_end() -> None:
+        nonlocal number
+        number += 1
+        registry.log.write(
+            b'{"keytype":"SCHEMA","subject":"s","version":%d,"magic":1}' % number,
+            b'{"subject":"s","version":%d,"id":%d,"schema":"\\"string\\"","deleted":false}'
+            % (number, number),
+        )
+
+    registry.service.catch_up = CatchUp(read_to_end)
+    for expected in (2, 3):
+        answer = await registry.ask("GET", "/schemas/ids/1?fetchMaxId=true")
+        assert answer.json["maxId"] == expected
+
+
+@on_a_loop
+async def test_a_follower_catches_up_before_it_parses_a_large_schema() -> None:
+    registry = await TestRegistry().start()
+    registry.leader.leads = False
+
+    async def read_to_end() -> None:
+        if not registry.log.records:
+            registry.log.write(
+                b'{"keytype":"SCHEMA","subject":"s","version":1,"magic":1}',
+                b'{"subject":"s","version":1,"id":1,"schema":'
+                b'"{\\"type\\":\\"fixed\\",\\"name\\":\\"r\\",\\"size\\":1}","deleted":false}',
+            )
+
+    registry.service.catch_up = CatchUp(read_to_end)
+    outer = {"type": "record", "name": "u", "doc": "x" * 20_000, "fields": [{"name": "f", "type": "r"}]}
+    body = {"schema": json.dumps(outer), "references": [{"name": "r", "subject": "s", "version": 1}]}
+    answer = await registry.ask("POST", "/subjects/s", body)
+    assert (answer.status, answer.json["error_code"]) == (404, 40403)

@@ -1,7 +1,7 @@
 """The ASGI application of the registry: routing, content types, cached responses.
 
-A response that needed no record stays valid until the state changes; it is kept, with the request it
-answers, so that serializers that ask for the same schema again cost a dictionary look-up.
+A response that needed no record stays valid until the state changes; it is kept (`response_cache`), so that
+serializers that ask for the same schema again cost a dictionary look-up.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from moldau.registry.api import associations, schemas, settings, subjects
 from moldau.registry.api.call import Call, Route
 from moldau.registry.api.metadata import ServerMetadata, metadata_routes
 from moldau.registry.api.permissions import authorize, authorize_reply
+from moldau.registry.api.response_cache import Response, ResponseCache
 from moldau.registry.authorization import Authorizer
 from moldau.registry.service import RegistryService
 from moldau.registry.state.registry import Decision, Registry
@@ -24,8 +25,6 @@ from moldau.registry.state.registry import Decision, Registry
 _JSON: Final = b"application/vnd.schemaregistry.v1+json"
 _TYPES: Final = (_JSON, b"application/vnd.schemaregistry+json", b"application/json")
 _CONSUMED: Final = frozenset((*_TYPES, b"application/octet-stream"))
-_MOST_CACHED: Final = 4096
-_LARGEST_CACHED: Final = 16 * 1024
 
 Match = tuple[Route, dict[str, str], str | None]
 
@@ -54,13 +53,17 @@ class RegistryApplication:
         self._authorizer = authorizer
         self._largest_body = largest_body
         self._router = Router(routes(metadata))
-        self._cache: dict[tuple[str, bytes, bytes, bytes], tuple[int, bytes, bool]] = {}
-        self._cached_at: int | None = None
+        self._cache = ResponseCache()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         method = scope["method"]
         content_type = _JSON
         try:
+            if method == "OPTIONS":
+                await send_response(
+                    send, 200, b"", None, [(b"allow", self._router.allowed(scope["raw_path"]))]
+                )
+                return
             content_type = _accepted(header(scope, b"accept"))
             body = b""
             if method in ("POST", "PUT"):
@@ -79,17 +82,11 @@ class RegistryApplication:
     async def _answer(self, scope: Scope, method: str, body: bytes) -> tuple[int, bytes]:
         path, query = scope["raw_path"], scope["query_string"]
         key = (method, path, query, body)
-        generation = self._service.generation
-        cacheable = self._authorizer is None and generation is not None
-        if cacheable:
-            if generation != self._cached_at:
-                self._cache.clear()
-                self._cached_at = generation
-            cached = self._cache.get(key)
-            if cached is not None and (cached[2] or self._service.leads):
-                return cached[:2]
-        if method == "OPTIONS":
-            raise ApiError(200, 200, "", [(b"allow", self._router.allowed(path))])
+        generation = self._service.generation if self._authorizer is None else None
+        if generation is not None:
+            cached = self._cache.get(key, generation)
+            if cached is not None and (cached.immutable or self._service.leads):
+                return cached.status, cached.body
         route, parameters, context = self._router.match("GET" if method == "HEAD" else method, path)
         call = Call(parameters, query, body, context)
         if self._authorizer is not None:
@@ -98,11 +95,9 @@ class RegistryApplication:
         if self._authorizer is not None:
             authorize_reply(self._authorizer, scope[PRINCIPAL], route, decision)
         answer = _encoded(decision)
-        unchanged = not decision.records and generation == self._service.generation
-        if cacheable and unchanged and len(body) + len(answer) <= _LARGEST_CACHED:
-            if len(self._cache) >= _MOST_CACHED:
-                self._cache.clear()
-            self._cache[key] = (decision.status, answer, route.immutable)
+        if generation is not None and not decision.records and generation == self._service.generation:
+            response = Response(decision.status, answer, route.is_immutable(call))
+            self._cache.put(key, generation, response)
         return decision.status, answer
 
     async def _decide(self, route: Route, call: Call) -> Decision:
@@ -117,7 +112,7 @@ class RegistryApplication:
             await self._service.rehearse(decide)
         if route.writes:
             return await self._service.write(decide)
-        return await self._service.read(decide, immutable=route.immutable)
+        return await self._service.read(decide, immutable=route.is_immutable(call))
 
 
 def _encoded(decision: Decision) -> bytes:

@@ -1,15 +1,19 @@
 """`/associations`: which subjects the topics have, one resource at a time and in batches.
 
 The requests of a batch are decided one after the other, each on the state that the one before left behind. A
-batch is answered with status 207 and one result or error for each.
+batch is answered with status 207 and one result or error for each. If this instance stops leading after it
+has written a part, the rest is answered with errors: a batch that is forwarded then would be applied twice.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from moldau.http.errors import ApiError
 from moldau.registry.api.call import Call, Route
+from moldau.registry.log.election import NotLeader
+from moldau.registry.log.forwarding import UNKNOWN_LEADER
 from moldau.registry.service import RegistryService
 from moldau.registry.state import errors, replies
 from moldau.registry.state.associations import queries
@@ -141,23 +145,51 @@ def _error(error: ApiError) -> Json:
 
 
 async def _batch_mutate(service: RegistryService, call: Call) -> Decision:
-    results = []
+    writes, results = _Writes(service), []
     for each in _requests(call):
         try:
-            results.append({"result": await _mutated(service, call, each)})
+            results.append({"result": await _mutated(writes, call, each)})
         except ApiError as error:
             results.append({"error": _error(error)})
     return Decision((), {"results": results}, _MULTI_STATUS)
 
 
-async def _mutated(service: RegistryService, call: Call, body: Json) -> Json:
+async def _mutated(writes: _Writes, call: Call, body: Json) -> Json:
     """Run the operations of one resource; neighbours of the same type are one request."""
     dry_run = call.flag("dryRun")
     resource = resource_of(body, dry_run=dry_run)
     for kind, run in _runs(body["associations"]):
-        await service.write(_operation(call, {**body, "associations": run}, kind, dry_run))
-    found = [] if dry_run else queries.of_resource_id(service.registry, resource.resource_id or "")
-    return resource.reply([_shown(service.registry, each, False) for each in found])
+        decide = _operation(call, {**body, "associations": run}, kind, dry_run)
+        await writes.add(decide, heavy=call.is_heavy(writes.service.registry), dry_run=dry_run)
+
+    def changed(registry: Registry) -> Decision:
+        found = [] if dry_run else queries.of_resource_id(registry, resource.resource_id or "")
+        return Decision((), resource.reply([_shown(registry, each, False) for each in found]))
+
+    reply: Json = (await writes.service.read(changed)).reply
+    return reply
+
+
+class _Writes:
+    """The writes of a batch, which can be forwarded as a whole only before the first of them."""
+
+    def __init__(self, service: RegistryService) -> None:
+        self.service = service
+        self._has_written = False
+
+    async def add(self, decide: Callable[[Registry], Decision], *, heavy: bool, dry_run: bool) -> None:
+        try:
+            await self.service.require_leader()
+            if heavy:
+                await self.service.rehearse(decide)
+                await self.service.require_leader()
+        except NotLeader as error:
+            if not self._has_written:
+                raise
+            raise ApiError(500, UNKNOWN_LEADER, "The leader has changed; repeat this request.") from error
+        # A write that fails may have taken effect, too.
+        self._has_written = self._has_written or not dry_run
+        await self.service.write(decide)
 
 
 def _runs(operations: list[Any]) -> list[tuple[str, list[Json]]]:

@@ -18,16 +18,17 @@ from moldau.registry.state.names import (
     relative_to,
 )
 from moldau.registry.state.registry import Decision, Registry
-from moldau.registry.state.subjects import parse_version
+from moldau.registry.state.store import Version
+from moldau.registry.state.subjects import NUMBER, parse_version
 
 _NOT_FOUND: Final = "HTTP 404 Not Found"
 #: A body of this size takes some milliseconds.
 _LARGE: Final = 16 * 1024
-_MANY: Final = 100
+_MANY: Final = 10
 #: Queries that need a parsed schema.
-_PARSING: Final = (b"format", b"findTags")
-#: Keywords of JSON Schema whose comparison multiplies.
-_COMBINING: Final = (b"oneOf", b"anyOf", b"allOf", b"$ref")
+_PARSING: Final = ("format", "findTags")
+#: Keywords of JSON Schema whose comparison multiplies, and references, whose targets may be large.
+_COMBINING: Final = (b"oneOf", b"anyOf", b"allOf", b"$ref", b'"references"')
 
 
 class Call:
@@ -73,7 +74,7 @@ class Call:
         body = self._body
         if len(body) > _LARGE or any(word in body for word in _COMBINING):
             return True
-        if any(word in self._query for word in _PARSING):
+        if any(self.text(name) for name in _PARSING):
             return True
         if not body or "subject" not in self.parameters:
             return False
@@ -82,7 +83,8 @@ class Call:
         latest = None if found is None else found.latest()
         if found is None or latest is None:
             return False
-        if len(latest.content.text) > _LARGE:
+        requested = registry.store.version(subject, parse_version(self.parameters.get("version", "latest")))
+        if any(_is_large(each) for each in (latest, requested) if each is not None):
             return True
         return found.live > _MANY and registry.config(subject)["compatibilityLevel"].endswith("_TRANSITIVE")
 
@@ -143,12 +145,15 @@ class Call:
         return name if self.context is None else in_context(self.context, name)
 
 
+def _is_large(version: Version) -> bool:
+    return len(version.content.text) > _LARGE or bool(version.content.references)
+
+
 def integer(text: str) -> int:
     """Parse a number of a path or query; another text names no resource."""
-    try:
-        return int(text)
-    except ValueError:
-        raise ApiError(404, 404, _NOT_FOUND) from None
+    if NUMBER.fullmatch(text) is None:
+        raise ApiError(404, 404, _NOT_FOUND)
+    return int(text)
 
 
 ALL = ALL_CONTEXTS
@@ -170,3 +175,7 @@ class Route(NamedTuple):
     immutable: bool = False
     #: Instead of `decide`, for requests that need several decisions.
     run: Callable[[Any, Call], Awaitable[Decision]] | None = None
+
+    def is_immutable(self, call: Call) -> bool:
+        """Return whether the answer to a call does not change; the highest id does."""
+        return self.immutable and not call.flag("fetchMaxId")

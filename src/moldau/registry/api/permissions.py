@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moldau.registry.api.call import Call, Route
+from moldau.registry.api.call import Call, Route, integer
 from moldau.registry.authorization import Authorizer, Operation
 from moldau.registry.state.names import GLOBAL_CONTEXT, context_of, is_top_level, normalize, parse_name
 from moldau.registry.state.registry import Decision, Registry
@@ -47,10 +47,10 @@ def _is_own_schema(authorizer: Authorizer, principal: KafkaPrincipal, call: Call
     Deserializers send such requests. The permission to read the subject is enough; without the subject,
     reading any id needs GLOBAL_READ.
     """
-    schema_id, subject = call.parameters.get("id", ""), call.text("subject")
-    if not schema_id.isdigit() or not subject or call.subject_filter is None:
+    schema_id, subject = call.parameters.get("id"), call.text("subject")
+    if schema_id is None or not subject or call.subject_filter is None:
         return False
     name = normalize(call.subject_filter)
-    if registry.store.use_of(context_of(name), int(schema_id), name) is None:
+    if registry.store.use_of(context_of(name), integer(schema_id), name) is None:
         return False
     return authorizer.allows(principal, Operation.SUBJECT_READ, name)

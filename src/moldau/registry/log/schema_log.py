@@ -70,6 +70,7 @@ class SchemaLog:
         self._replay = replay
         largest = await prepare_topic(self._questions, self._settings)
         self.max_bytes = largest - _BATCH_OVERHEAD
+        self._writer.limit(self.max_bytes)
         await self._read_from_start()
 
     @property

@@ -47,6 +47,7 @@ _ALL_REPLICAS: Final = -1
 _TRANSACTION_TIMEOUT_MS: Final = 60_000
 #: The coordinator of a new cluster creates its topic within this time.
 _COORDINATOR_TIMEOUT_MS: Final = 10_000
+#: The size of a batch if the topic takes larger ones.
 _MOST_BYTES: Final = 900_000
 _MOST_WAITING: Final = 10_000
 _SEQUENCES: Final = 1 << 31
@@ -96,16 +97,16 @@ def _size(records: Sequence[KeyValue]) -> int:
     return sum(len(key) + len(value or b"") + 32 for key, value in records)
 
 
-def _parts(records: Sequence[KeyValue]) -> Iterator[Sequence[KeyValue]]:
+def _parts(records: Sequence[KeyValue], most_bytes: int) -> Iterator[Sequence[KeyValue]]:
     """Divide records into batches; nearly always it is one."""
-    if _size(records) <= _MOST_BYTES:
+    if _size(records) <= most_bytes:
         yield records
         return
     part: list[KeyValue] = []
     size = 0
     for record in records:
         size += _size([record])
-        if part and size > _MOST_BYTES:
+        if part and size > most_bytes:
             yield part
             part, size = [], _size([record])
         part.append(record)
@@ -121,6 +122,8 @@ class FencedWriter:
         self._leaders = Leaders(self._cluster, settings.timeout_ms)
         self._producer: ProducerState | None = None
         self._sequence = 0
+        #: How large the records of a batch are together; one that is larger is a batch of its own.
+        self._most_bytes = _MOST_BYTES
         self._waiting: deque[_Waiting] = deque()
         self._writing: asyncio.Task[None] | None = None
         #: Why nothing can be written before the next `initialize`.
@@ -144,6 +147,10 @@ class FencedWriter:
             await fencing.initialize()
         self._producer, self._sequence, self._failure = fencing, 0, None
 
+    def limit(self, most_bytes: int) -> None:
+        """Write batches whose records have at most this size, because the topic refuses larger ones."""
+        self._most_bytes = min(_MOST_BYTES, most_bytes)
+
     def revoke(self, reason: KafkaError) -> None:
         """Refuse further writes, because another instance leads."""
         self._failure = self._failure or reason
@@ -157,7 +164,7 @@ class FencedWriter:
             raise self._failure
         if len(self._waiting) >= _MOST_WAITING:
             raise KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "Too many writes are waiting; retry later.")
-        for part in _parts(records):
+        for part in _parts(records, self._most_bytes):
             result: asyncio.Future[int] = asyncio.get_running_loop().create_future()
             self._waiting.append(_Waiting(part, _size(part), result))
         if self._writing is None:
@@ -214,7 +221,7 @@ class FencedWriter:
     def _choose(self) -> list[_Waiting]:
         chosen = [self._waiting.popleft()]
         size = chosen[0].size
-        while self._waiting and size + self._waiting[0].size <= _MOST_BYTES:
+        while self._waiting and size + self._waiting[0].size <= self._most_bytes:
             size += self._waiting[0].size
             chosen.append(self._waiting.popleft())
         return chosen

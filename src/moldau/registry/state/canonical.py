@@ -6,7 +6,7 @@ from moldau.http.errors import ApiError
 from moldau.registry.state import errors
 from moldau.registry.state.contracts import Json
 from moldau.registry.state.records import Content
-from moldau.registry.state.registry import MissingReference, Registry
+from moldau.registry.state.registry import MissingReference, Registry, memory_of
 from moldau.registry.state.requests import SchemaRequest, references_text
 from moldau.schemas.schema import InvalidSchema, ParsedSchema, SchemaType
 
@@ -30,7 +30,7 @@ def canonicalize(
     found: tuple[str, ParsedSchema] | None = registry.canonical.get(key)
     if found is None:
         result, parsed = _canonicalize(registry, request, new, normalize, strict, importing)
-        registry.canonical.put(key, (result.text, parsed), len(content.text))
+        registry.canonical.put(key, (result.text, parsed), memory_of(content))
         return result, parsed
     return content._replace(text=found[0], references=()), found[1]
 

@@ -7,6 +7,7 @@ with the same value of a metadata property.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from hashlib import blake2b
 from typing import Final
 
 from moldau.http.errors import ApiError
@@ -22,6 +23,8 @@ from moldau.registry.state.store import Subject, Version
 from moldau.schemas.schema import InvalidSchema, ParsedSchema
 
 _DIFFERENT_TYPE: Final = "Incompatible because of different schema type"
+#: The memory of a result without its findings: the key, its parts, and the place in the cache.
+_ENTRY_BYTES: Final = 500
 #: An old schema is shown in messages up to this length.
 _LONGEST_TEXT: Final = 10 * 1024
 
@@ -103,14 +106,17 @@ def _compared(
 ) -> tuple[str, ...]:
     """Compare with one version, unless that was done; error 42201 if the schemas are too complex for it."""
     kind, old = level.removesuffix("_TRANSITIVE"), version.content
-    key = (context_of(subject), kind, lenient, content[:3], old[:3], version.number)
+    # The text of a request would be kept for its result only; that of the version is stored anyway.
+    text = blake2b(content.text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    new = (content.schema_type, text, content.references)
+    key = (context_of(subject), kind, lenient, new, old[:3], version.number)
     found = registry.compared.get(key)
     if found is None:
         try:
             found = tuple(_compare(registry, subject, level, lenient, parsed, version))
         except InvalidSchema as error:
             raise errors.invalid_schema(str(error)) from None
-        registry.compared.put(key, found, len(content.text) // 16 + sum(map(len, found)))
+        registry.compared.put(key, found, _ENTRY_BYTES + sum(map(len, found)))
     return found
 
 

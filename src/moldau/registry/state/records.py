@@ -7,6 +7,7 @@ fields that this version does not know.
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any, Final, NamedTuple
 
 from moldau.schemas.schema import Reference, SchemaType
@@ -160,7 +161,7 @@ def content_of(value: Json) -> Content:
     """Return the content of a SCHEMA value."""
     try:
         return Content(
-            value.get("schemaType") or SchemaType.AVRO.value,
+            sys.intern(value.get("schemaType") or SchemaType.AVRO.value),
             value["schema"],
             references_of(value.get("references")),
             value.get("metadata"),

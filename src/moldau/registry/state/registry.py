@@ -17,8 +17,10 @@ from moldau.schemas.schema import InvalidSchema, ParsedSchema, Reference, parse
 
 _MOST_PARSED: Final = 1000
 _MOST_COMPARED: Final = 20_000
-#: The size of the texts whose results are kept.
-_LARGEST: Final = 4_000_000
+#: The memory of the results that are kept.
+_MOST_BYTES: Final = 4 << 20
+#: That of a parsed schema for each character of its text; comparisons of JSON Schema need most of it.
+_BYTES_PER_CHARACTER: Final = {"AVRO": 10, "JSON": 40, "PROTOBUF": 15}
 #: Settings of the subject that the top level supplements.
 _INHERITED: Final = (
     "normalize",
@@ -68,10 +70,10 @@ class Registry:
     def __init__(self, settings: RegistrySettings) -> None:
         self.settings = settings
         self.store = Store()
-        self._parsed: Recent[ParsedSchema] = Recent(_MOST_PARSED, _LARGEST)
+        self._parsed: Recent[ParsedSchema] = Recent(_MOST_PARSED, _MOST_BYTES)
         #: Canonical forms of requests, and findings of comparisons.
-        self.canonical: Recent[Any] = Recent(_MOST_PARSED, _LARGEST)
-        self.compared: Recent[tuple[str, ...]] = Recent(_MOST_COMPARED, _LARGEST)
+        self.canonical: Recent[Any] = Recent(_MOST_PARSED, _MOST_BYTES)
+        self.compared: Recent[tuple[str, ...]] = Recent(_MOST_COMPARED, 2 * _MOST_BYTES)
 
     def parse(self, subject: str, content: Content, *, new: bool = False) -> Resolved:
         """Parse a schema of a subject; `InvalidSchema` if it, or one of its references, is not valid.
@@ -95,7 +97,7 @@ class Registry:
         parsed = self._parsed.get(key)
         if parsed is None:
             parsed = parse(content.schema_type, content.text, dict(references))
-            self._parsed.put(key, parsed, len(content.text))
+            self._parsed.put(key, parsed, memory_of(content, (text for _, text in references)))
         return parsed
 
     def _resolve(
@@ -182,6 +184,12 @@ class Registry:
             if mode is not None:
                 return mode
         return "READWRITE"
+
+
+def memory_of(content: Content, references: Iterable[str] = ()) -> int:
+    """Return about how many bytes a parsed schema occupies; it contains those that it refers to."""
+    characters = len(content.text) + sum(map(len, references))
+    return characters * _BYTES_PER_CHARACTER[content.schema_type]
 
 
 def _scopes(subject: str | None) -> tuple[str | None, str]:

@@ -1,8 +1,8 @@
 """Everything the topic says: schemas by id, versions of subjects, settings, contexts, associations.
 
-The store changes only in `replay`, and only by records. Schemas are not parsed here: loading a topic costs a
-JSON document and a hash per record. An id belongs to one content per context; a record that gives an id to
-another content is ignored, as Confluent's registry does.
+The store changes only in `replay`, and only by records; reading changes nothing, because threads read, too.
+Schemas are not parsed here: loading a topic costs a JSON document and a hash per record. An id belongs to one
+content per context; a record that gives an id to another content is ignored, as Confluent's registry does.
 
 The next id is the highest ever seen in the context plus one, also after permanent deletes.
 """
@@ -58,7 +58,7 @@ class Subject:
         """Return the highest live version."""
         if not self.live:
             return None
-        return next(version for version in reversed(self.versions.values()) if not version.deleted)
+        return next((each for each in reversed(self.versions.values()) if not each.deleted), None)
 
     def highest(self) -> int:
         return next(reversed(self.versions), 0)
@@ -115,8 +115,10 @@ SchemaKey = tuple[str, int]
 class Store:
     def __init__(self) -> None:
         self.subjects: dict[str, Subject] = {}
-        #: The names of the subjects in order, once they were needed.
-        self._names: list[str] | None = None
+        #: How often a subject was added or removed.
+        self._renamings = 0
+        #: The names of the subjects in order, once they were needed, and the number of changes before that.
+        self._names: tuple[int, list[str]] = (0, [])
         self.id_spaces: dict[str, Context] = {}
         #: Contexts with a CONTEXT record, in the order of their names.
         self.contexts: dict[str, None] = {}
@@ -198,15 +200,17 @@ class Store:
                     yield name
 
     def _sorted_names(self) -> list[str]:
-        if self._names is None:
-            self._names = sorted(self.subjects)
-        return self._names
+        """Return the names in order. A thread may ask while subjects are added: its list is then not used."""
+        changes, names = self._names
+        if changes != self._renamings:
+            changes = self._renamings
+            names = sorted(self.subjects)
+            self._names = (changes, names)
+        return names
 
     def id_space(self, context: str) -> Context:
-        found = self.id_spaces.get(context)
-        if found is None:
-            found = self.id_spaces[context] = Context()
-        return found
+        """Return the ids of a context; an empty one that is not stored if the context has none."""
+        return self.id_spaces.get(context) or Context()
 
     def id_of(self, context: str, digest: bytes) -> int | None:
         """Return the id of a content that is in use."""
@@ -268,7 +272,9 @@ class Store:
             return
         content = records.content_of(value)
         schema_id, context = int(value["id"]), context_of(name)
-        space = self.id_space(context)
+        space = self.id_spaces.get(context)
+        if space is None:
+            space = self.id_spaces[context] = Context()
         existing = space.contents.get(schema_id)
         if existing is not None and space.uses.get(schema_id):
             if existing.text != content.text:
@@ -289,7 +295,7 @@ class Store:
         subject = self.subjects.get(name)
         if subject is None:
             subject = self.subjects[name] = Subject()
-            self._names = None
+            self._renamings += 1
         subject.put(Version(number, schema_id, content, bool(value.get("deleted")), timestamp))
         for target in reference_targets(name, content):
             self.referenced_by.setdefault(target, set()).add((context, schema_id))
@@ -301,7 +307,7 @@ class Store:
             return
         if not subject.versions:
             del self.subjects[name]
-            self._names = None
+            self._renamings += 1
         context = context_of(name)
         self._release(context, version.schema_id, name, number)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeVar
 
@@ -20,6 +21,8 @@ from moldau.schemas.schema import InvalidSchema
 
 LATEST: Final = -1
 _LARGEST_VERSION: Final = (1 << 31) - 1
+#: Unlike `int`, without the digits of other alphabets, underscores and spaces.
+NUMBER: Final = re.compile(r"[+-]?[0-9]{1,100}")
 _LARGEST_OFFSET: Final = (1 << 31) - 1
 T = TypeVar("T")
 
@@ -28,10 +31,9 @@ def parse_version(text: str) -> int:
     """Return the number of a version; -1 for the latest."""
     if text == "latest":
         return LATEST
-    try:
-        number = int(text)
-    except ValueError:
-        raise errors.invalid_version(text) from None
+    if NUMBER.fullmatch(text) is None:
+        raise errors.invalid_version(text)
+    number = int(text)
     if number != LATEST and not 1 <= number <= _LARGEST_VERSION:
         raise errors.invalid_version(text)
     return number

@@ -1,8 +1,8 @@
 """What metrics cost: processor time of producing and consuming, memory, and a scrape with 2,000 partitions.
 
 Two nodes run at the same time, one with `metrics.port`; clients run on them in turn, and the CPU times of the
-undisturbed turns are compared, as in `benchmarks.authorizer`. A scrape reports the processor time of the event
-loop that the previous one took. `python -m benchmarks.metrics [SHARE]` measures it alone.
+undisturbed turns are compared, as in `benchmarks.authorizer`. A scrape reports the processor time of the
+event loop that the previous one took. `python -m benchmarks.metrics [SHARE]` measures it alone.
 """
 
 from __future__ import annotations

@@ -27,11 +27,6 @@ def undisturbed(costs: list[float]) -> float:
     return sum(sorted(costs)[: len(costs) - len(costs) // 3])
 
 
-def undisturbed(costs: list[float]) -> float:
-    """Return the sum without the highest third: in those turns, other work slowed the machine."""
-    return sum(sorted(costs)[: len(costs) - len(costs) // 3])
-
-
 def memory_megabytes(pid: int) -> float:
     return sum(int(_stat(each)[21]) for each in _family(pid)) * _PAGE / 1e6
 

@@ -12,6 +12,8 @@ expire orders-0           delete a committed offset
 retain orders-0 100       delete the records before an offset
 quota c-m1 1000           limit a client id
 unavailable orders-0      its leader does not answer; `available orders-0`
+unreadable orders-0       its committed offset cannot be read; `readable orders-0`
+missing orders            the broker does not know the topic; `known orders`
 denied                    the offsets of the group cannot be read; `allowed`
 gone                      the group is not listed any more
 rounds 6 orders-0 +10 -5  observe; before each round 10 records arrive and 5 are consumed
@@ -42,6 +44,7 @@ class LagWorld:
         self.topic_ids: dict[str, Uuid] = {}
         self.deleted: set[str] = set()
         self.unreachable: set[TopicPartition] = set()
+        self.unread: set[TopicPartition] = set()
         self.members: dict[str, Member] = {}
         self.quotas: dict[str, float] = {}
         self.state = "Stable"
@@ -115,6 +118,18 @@ class LagWorld:
     def available(self, partition: str) -> None:
         self.unreachable.discard(_partition(partition))
 
+    def unreadable(self, partition: str) -> None:
+        self.unread.add(_partition(partition))
+
+    def readable(self, partition: str) -> None:
+        self.unread.discard(_partition(partition))
+
+    def missing(self, topic: str) -> None:
+        self.deleted.add(topic)
+
+    def known(self, topic: str) -> None:
+        self.deleted.discard(topic)
+
     def denied(self) -> None:
         self.error = "The client is not authorized for this operation on the group."
 
@@ -158,7 +173,9 @@ class LagWorld:
         return lines or ["no groups"]
 
     def _round(self) -> Round:
-        committed = {at: CommittedOffset(offset) for at, offset in self.committed.items()}
+        committed = {
+            at: CommittedOffset(offset) for at, offset in self.committed.items() if at not in self.unread
+        }
         group = GroupObservation(
             GROUP,
             "classic",
@@ -166,13 +183,18 @@ class LagWorld:
             None if self.error else committed,
             tuple(self.members.values()),
             error=self.error,
+            unread=frozenset(self.unread & self.committed.keys()),
         )
         return Round(
             self.now_ms,
             {GROUP: group} if self.listed else {},
-            {at: end for at, end in self.ends.items() if at not in self.unreachable},
+            {
+                at: end
+                for at, end in self.ends.items()
+                if at not in self.unreachable and at.topic not in self.deleted
+            },
             {at: self.starts.get(at, 0) for at in self.ends},
-            dict(self.topic_ids),
+            {name: each for name, each in self.topic_ids.items() if name not in self.deleted},
             frozenset(self.deleted),
             self.quotas,
         )

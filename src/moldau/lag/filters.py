@@ -15,6 +15,10 @@ class NameFilter:
         self._included = [(text, _compiled(text)) for text in include]
         self._excluded = [(text, _compiled(text)) for text in exclude]
 
+    @property
+    def allows_all(self) -> bool:
+        return not self._included and not self._excluded
+
     def allows(self, name: str) -> bool:
         if any(name == text or pattern.fullmatch(name) for text, pattern in self._excluded):
             return False

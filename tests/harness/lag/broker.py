@@ -19,6 +19,8 @@ from moldau.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from moldau.protocol.schema import encode_bytes
+from moldau.protocol.stored.consumer_protocol import AssignmentTopicPartition, ConsumerProtocolAssignment
 from tests.harness.wire.fake_broker import FakeBroker
 
 
@@ -38,6 +40,11 @@ class LagBroker(FakeBroker):
         self.groups = [f"g{number}" for number in range(groups)]
         self.group_errors: dict[str, ErrorCode] = {}
         self.topic_error = self.partition_error = self.listing_error = ErrorCode.NONE
+        #: The error of the committed offset.
+        self.offset_error = ErrorCode.NONE
+        #: The number of partitions of every topic, and what the member of every group is assigned.
+        self.partitions = 1
+        self.assigned: dict[str, list[int]] = {}
         self._newest = newest or {}
 
     def _versions(self) -> ApiVersionsResponse:
@@ -47,9 +54,11 @@ class LagBroker(FakeBroker):
         return response
 
     def _topics(self, request: MetadataRequest) -> MetadataResponse:
-        partition = MetadataResponsePartition(partition_index=0, leader_id=1)
+        partitions = [
+            MetadataResponsePartition(partition_index=index, leader_id=1) for index in range(self.partitions)
+        ]
         topics = [
-            MetadataResponseTopic(name=each.name, error_code=self.topic_error, partitions=[partition])
+            MetadataResponseTopic(name=each.name, error_code=self.topic_error, partitions=partitions)
             for each in request.topics or []
         ]
         return self.metadata(topics=topics)
@@ -63,7 +72,14 @@ class LagBroker(FakeBroker):
         return ListGroupsResponse(groups=listed, error_code=self.listing_error)
 
     def _describe(self, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
-        member = DescribedGroupMember(member_id="m", client_id="c", client_host="/h")
+        assigned = [
+            AssignmentTopicPartition(topic=topic, partitions=indexes)
+            for topic, indexes in self.assigned.items()
+        ]
+        assignment = encode_bytes(ConsumerProtocolAssignment(assigned_partitions=assigned), 0)
+        member = DescribedGroupMember(
+            member_id="m", client_id="c", client_host="/h", member_assignment=bytes(2) + assignment
+        )
         return DescribeGroupsResponse(
             groups=[
                 DescribedGroup(
@@ -75,12 +91,16 @@ class LagBroker(FakeBroker):
 
     def _committed(self, request: offset_fetch.OffsetFetchRequest) -> offset_fetch.OffsetFetchResponse:
         if request.group_id:
-            partition = offset_fetch.OffsetFetchResponsePartition(partition_index=0, committed_offset=5)
+            partition = offset_fetch.OffsetFetchResponsePartition(
+                partition_index=0, committed_offset=5, error_code=self.offset_error
+            )
             topic = offset_fetch.OffsetFetchResponseTopic(name="orders", partitions=[partition])
             return offset_fetch.OffsetFetchResponse(
                 topics=[topic], error_code=self.group_errors.get(request.group_id, ErrorCode.NONE)
             )
-        committed = offset_fetch.OffsetFetchResponsePartitions(partition_index=0, committed_offset=5)
+        committed = offset_fetch.OffsetFetchResponsePartitions(
+            partition_index=0, committed_offset=5, error_code=self.offset_error
+        )
         topics = [offset_fetch.OffsetFetchResponseTopics(name="orders", partitions=[committed])]
         return offset_fetch.OffsetFetchResponse(
             groups=[
@@ -94,12 +114,16 @@ class LagBroker(FakeBroker):
         )
 
     def _offsets(self, request: list_offsets.ListOffsetsRequest) -> list_offsets.ListOffsetsResponse:
-        topic = list_offsets.ListOffsetsTopicResponse(
-            name="orders",
-            partitions=[
-                list_offsets.ListOffsetsPartitionResponse(
-                    partition_index=0, error_code=self.partition_error, offset=8
-                )
-            ],
-        )
-        return list_offsets.ListOffsetsResponse(topics=[topic])
+        topics = [
+            list_offsets.ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[
+                    list_offsets.ListOffsetsPartitionResponse(
+                        partition_index=each.partition_index, error_code=self.partition_error, offset=8
+                    )
+                    for each in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+        return list_offsets.ListOffsetsResponse(topics=topics)

@@ -15,6 +15,7 @@ from moldau.client.admin.client import AdminClient, checked
 from tests.harness.lag.scene import LagScene
 from tests.harness.lag.webhook import Receiver
 from tests.harness.tools import Tools, run_tool, tool_command
+from tests.harness.waiting import eventually
 
 SHORT = ("--once", "--window", "1", "--interval", "0.2")
 
@@ -95,6 +96,27 @@ def test_json(behind: LagScene, tools: Tools) -> None:
         assert each["topic"] == behind.topic
         assert each["log_end_offset"] - each["committed_offset"] == each["lag"] == 15
         assert each["lag_seconds_is_lower_bound"] is False
+
+
+def test_a_topic_filter_concerns_partitions_without_commits_too(bootstrap: str, tools: Tools) -> None:
+    """A member owns them, so they are listed; those of other topics are not."""
+    scene, other = LagScene(bootstrap), LagScene(bootstrap, partitions=2)
+    scene.start()
+    assert scene.consumer is not None
+    try:
+        scene.consumer.subscribe([scene.topic, other.topic])
+
+        def owned() -> bool:
+            scene.read(1)
+            return scene.consumer is not None and len(scene.consumer.assignment()) == 3
+
+        eventually(owned, timeout=30)
+        for topics, partitions in ([], 3), (["--topic", scene.topic], 1), (["--topic", other.topic], 2):
+            done = tools.run("lag", "--once", "--json", "--group", scene.group, *topics)
+            (group,) = json.loads(done.out)["groups"]
+            assert len(group["partitions"]) == partitions
+    finally:
+        scene.close()
 
 
 def test_watching_prints_after_every_interval_until_it_is_interrupted(fine: LagScene, bootstrap: str) -> None:

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from moldau.base.ids import TopicPartition
+from moldau.client.admin.client import AdminClient, checked
 from moldau.local.ports import ReservedPorts
 from tests.harness.lag.scene import LagScene
 from tests.harness.lag.webhook import Receiver
@@ -87,6 +89,16 @@ def test_clusters_and_topics(served: Served) -> None:
     offsets = served.get(f"/test/topic/{scene.topic}")["offsets"]
     assert len(offsets) == 2 and all(each >= 10 for each in offsets)
     assert served.get(f"/test/topic/{scene.topic}/consumers")["consumers"] == [scene.group]
+
+
+def test_partitions_that_no_group_reads_are_listed_too(served: Served, bootstrap: str) -> None:
+    scene = LagScene(bootstrap, partitions=3)
+    scene.produce(4)
+    with AdminClient(bootstrap) as admin:
+        checked(admin.alter_group_offsets(scene.group, {TopicPartition(scene.topic, 1): 2}))
+    with lag_service(bootstrap, "--group", scene.group, "--cluster", "test") as port:
+        answer = Api(port)("GET", f"/v3/kafka/test/topic/{scene.topic}")
+        assert answer.body["offsets"] == [4, 4, 4]
 
 
 def test_consumers(served: Served) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
 from itertools import islice
 from typing import Final, TypeVar
 
@@ -23,7 +24,7 @@ from moldau.lag.collection.batches import Batches
 from moldau.lag.collection.groups import Described, Listed, describe_groups, list_groups
 from moldau.lag.collection.offsets import Committed, committed_offsets, partition_offsets
 from moldau.lag.collection.past import past_offsets
-from moldau.lag.evaluation.observation import GroupObservation, Points, Round
+from moldau.lag.evaluation.observation import GroupObservation, Member, Points, Round
 from moldau.lag.evaluation.state import position_of
 from moldau.lag.filters import NameFilter
 from moldau.network.failures import ConnectionLost
@@ -63,15 +64,17 @@ class Collector:
         committed = await committed_offsets(self._cluster, batches, groups)
         described = await describe_groups(self._cluster, batches, groups)
         observed = {each.group: self._observation(each, committed, described) for each in groups}
-        readers = {name: each for name, each in observed.items() if _reads(each)}
+        readers = {name: each for name, each in observed.items() if self._reads(each)}
         return await self._with_offsets(batches, readers)
 
     async def _with_offsets(self, batches: Batches, groups: Mapping[str, GroupObservation]) -> Round:
-        wanted = _partitions(groups.values())
-        topics = sorted({each.topic for each in wanted})
+        topics = sorted(_topics(groups.values()))
         metadata = await _twice(lambda: self._cluster.metadata(topics))
         leaders = _leaders(metadata)
-        ends = await partition_offsets(self._cluster, batches, leaders, dict.fromkeys(wanted, special.LATEST))
+        # Of all partitions of the topics, also those that no group reads.
+        ends = await partition_offsets(
+            self._cluster, batches, leaders, dict.fromkeys(leaders, special.LATEST)
+        )
         now = self._clock.time_ms()
         lagging = _lagging(groups.values(), ends)
         starts = await partition_offsets(
@@ -90,6 +93,7 @@ class Collector:
             frozenset(topic.name or "" for topic in metadata.topics if topic.error_code in _GONE),
             self._quotas,
             past,
+            {topic.name or "": len(topic.partitions) for topic in metadata.topics if not topic.error_code},
         )
 
     async def _past(
@@ -120,17 +124,37 @@ class Collector:
         offsets, group = committed.get(listed.group), described.get(listed.group)
         error = next((each for each in (offsets, group) if isinstance(each, KafkaError)), None)
         known = group if isinstance(group, Described) else None
+        read = offsets if isinstance(offsets, Committed) else None
         return GroupObservation(
             listed.group,
             listed.type,
             known.state if known else listed.state,
-            {at: each for at, each in offsets.items() if self._topics.allows(at.topic)}
-            if isinstance(offsets, dict)
-            else None,
-            known.members if known else None,
+            None
+            if read is None
+            else {at: each for at, each in read.offsets.items() if self._topics.allows(at.topic)},
+            tuple(map(self._with_topics, known.members)) if known else None,
             known.epoch if known else None,
             None if error is None else str(error),
+            frozenset() if read is None else self._allowed(read.unread),
         )
+
+    def _with_topics(self, member: Member) -> Member:
+        """Return a member with its partitions of the topics that are observed."""
+        return replace(member, partitions=self._allowed(member.partitions))
+
+    def _allowed(self, partitions: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
+        if self._topics.allows_all:
+            return partitions
+        return frozenset(each for each in partitions if self._topics.allows(each.topic))
+
+    def _reads(self, group: GroupObservation) -> bool:
+        """Return whether a group has offsets or members, or may have: one of them could not be read.
+
+        If only some topics are observed, members count that own partitions of them.
+        """
+        if group.committed is None or group.members is None or group.committed or group.unread:
+            return True
+        return any(self._topics.allows_all or each.partitions for each in group.members)
 
 
 async def _twice(ask: Callable[[], Awaitable[R]]) -> R:
@@ -141,18 +165,13 @@ async def _twice(ask: Callable[[], Awaitable[R]]) -> R:
         return await ask()
 
 
-def _reads(group: GroupObservation) -> bool:
-    """Return whether a group has offsets or members, or may have: one of them could not be read."""
-    return group.committed is None or group.members is None or bool(group.committed or group.members)
-
-
-def _partitions(groups: Iterable[GroupObservation]) -> set[TopicPartition]:
-    wanted: set[TopicPartition] = set()
+def _topics(groups: Iterable[GroupObservation]) -> set[str]:
+    topics: set[str] = set()
     for group in groups:
-        wanted.update(group.committed or ())
-        for member in group.members or ():
-            wanted.update(member.partitions)
-    return wanted
+        topics.update(each.topic for each in group.committed or ())
+        topics.update(each.topic for each in group.unread)
+        topics.update(each.topic for member in group.members or () for each in member.partitions)
+    return topics
 
 
 def _leaders(metadata: MetadataResponse) -> dict[TopicPartition, int]:

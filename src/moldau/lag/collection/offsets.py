@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
@@ -25,7 +25,12 @@ _BATCHED_SINCE: Final = 8
 #: The metadata that the sink of pipelines commits with the number of a batch.
 _MARKER: Final = re.compile(r'\{"rows":\d+,"run":"[^"]*","write":"[^"]*"\}')
 
-Committed = dict[TopicPartition, CommittedOffset]
+
+class Committed(NamedTuple):
+    """The committed offsets of a group, and the partitions whose offset could not be read."""
+
+    offsets: dict[TopicPartition, CommittedOffset]
+    unread: frozenset[TopicPartition] = frozenset()
 
 
 async def committed_offsets(
@@ -77,12 +82,19 @@ async def _offsets_of_one(cluster: Cluster, node: int, name: str) -> Committed |
 def _committed(
     topics: Iterable[offset_fetch.OffsetFetchResponseTopics | offset_fetch.OffsetFetchResponseTopic],
 ) -> Committed:
-    return {
-        TopicPartition(topic.name, each.partition_index): CommittedOffset(each.committed_offset)
+    found = [
+        (TopicPartition(topic.name, each.partition_index), each)
         for topic in topics
         for each in topic.partitions
-        if each.committed_offset >= 0 and not each.error_code and not _is_marker(each.metadata)
-    }
+    ]
+    return Committed(
+        {
+            partition: CommittedOffset(each.committed_offset)
+            for partition, each in found
+            if each.committed_offset >= 0 and not each.error_code and not _is_marker(each.metadata)
+        },
+        frozenset(partition for partition, each in found if each.error_code),
+    )
 
 
 def _is_marker(metadata: str | None) -> bool:
@@ -100,16 +112,25 @@ async def _share_offsets(
     return {
         group.group_id: error_of(group.error_code, group.error_message)
         if group.error_code
-        else {
-            TopicPartition(topic.topic_name, each.partition_index): CommittedOffset(
-                each.start_offset, None if each.lag < 0 else each.lag
-            )
-            for topic in group.topics
-            for each in topic.partitions
-            if each.start_offset >= 0 and not each.error_code
-        }
+        else _share_committed(group)
         for group in answer.groups
     }
+
+
+def _share_committed(group: share.DescribeShareGroupOffsetsResponseGroup) -> Committed:
+    found = [
+        (TopicPartition(topic.topic_name, each.partition_index), each)
+        for topic in group.topics
+        for each in topic.partitions
+    ]
+    return Committed(
+        {
+            partition: CommittedOffset(each.start_offset, None if each.lag < 0 else each.lag)
+            for partition, each in found
+            if each.start_offset >= 0 and not each.error_code
+        },
+        frozenset(partition for partition, each in found if each.error_code),
+    )
 
 
 async def partition_offsets(

@@ -42,7 +42,8 @@ class LagEvaluator:
         for (topic, partition), ends in self.state.ends.items():
             if ends.last is not None:
                 topics.setdefault(topic, {})[partition] = ends.last
-        return LagSnapshot(self.state.round.time_ms, cluster_id, groups, topics)
+        counts = dict(self.state.partition_counts)
+        return LagSnapshot(self.state.round.time_ms, cluster_id, groups, topics, partition_counts=counts)
 
     def commits(self, group: str) -> dict[TopicPartition, list[Commit]]:
         """Return the commits of a group in the window."""

@@ -26,12 +26,13 @@ MOST_END_OFFSETS: Final = 64
 class CommitHistory:
     """The commits of a group for one partition, up to `capacity` of them within a window."""
 
-    __slots__ = ("_capacity", "_values", "first_seen_ms")
+    __slots__ = ("_capacity", "_values", "first_seen_ms", "read_ms")
 
     def __init__(self, capacity: int, now_ms: int) -> None:
         self._capacity = capacity
         self._values = array("q")
-        self.first_seen_ms = now_ms
+        #: When the committed offset was read for the first and for the last time.
+        self.first_seen_ms = self.read_ms = now_ms
 
     def __len__(self) -> int:
         return len(self._values) // _WIDTH
@@ -65,6 +66,13 @@ class CommitHistory:
 
 def _commit(offset: int, time_ms: int, lag: int) -> Commit:
     return Commit(offset, time_ms, None if lag == _UNKNOWN_LAG else lag)
+
+
+class Appended(NamedTuple):
+    """When a record was appended; before that time unless `exact`: the record is older than the history."""
+
+    time_ms: int
+    exact: bool
 
 
 class Age(NamedTuple):
@@ -113,24 +121,30 @@ class EndOffsets:
             return None
         return self._offsets[max(bisect_right(self._times, time_ms) - 1, 0)]
 
+    def appended(self, offset: int) -> Appended | None:
+        """Return when the record at `offset` was appended; None if it does not exist yet.
+
+        The record was appended when the end offset became `offset + 1`, which is interpolated between two
+        observations: the result is exact within the distance of the two.
+        """
+        after = bisect_right(self._offsets, offset)
+        if after == len(self._offsets):
+            return None
+        if after == 0:
+            return Appended(self._times[0], False)
+        begin, end = self._times[after - 1], self._times[after]
+        low, high = self._offsets[after - 1], self._offsets[after]
+        return Appended(begin + (end - begin) * (offset + 1 - low) // (high - low), True)
+
     def age_of(self, offset: int, now_ms: int) -> Age | None:
         """Return how long ago the record at `offset` was appended; None without history.
 
-        The record was appended when the end offset became `offset + 1`, which is interpolated between two
-        observations: the result is exact within the distance of the two. A record that does not exist yet has
-        the age 0.
+        A record that does not exist yet has the age 0.
         """
         if not self._times:
             return None
-        after = bisect_right(self._offsets, offset)
-        if after == len(self._offsets):
-            return Age(0, True)
-        if after == 0:
-            return Age(max(now_ms - self._times[0], 0), False)
-        begin, end = self._times[after - 1], self._times[after]
-        low, high = self._offsets[after - 1], self._offsets[after]
-        appended = begin + (end - begin) * (offset + 1 - low) // (high - low)
-        return Age(max(now_ms - appended, 0), True)
+        appended = self.appended(offset)
+        return Age(0, True) if appended is None else Age(max(now_ms - appended.time_ms, 0), appended.exact)
 
     def rate(self, since_ms: int) -> float | None:
         """Return the records per second since a time; None if the history is too short."""

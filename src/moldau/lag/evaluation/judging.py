@@ -7,16 +7,20 @@ STALL where the rules say STOP.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from moldau.base.ids import TopicPartition
 from moldau.lag.evaluation.history import Age, CommitHistory, EndOffsets
 from moldau.lag.evaluation.observation import CommittedOffset, Round
 from moldau.lag.evaluation.reasons import Evidence, explain
-from moldau.lag.evaluation.rules import Status, partition_status
+from moldau.lag.evaluation.rules import Commit, Status, partition_status
 from moldau.lag.evaluation.state import GroupState, LagRules, lag_of, position_of
 from moldau.lag.evaluation.verdicts import GroupLag, PartitionLag
+
+#: A consumer that lets records wait for longer than this many windows is stopped, however rarely it commits.
+_SLOWEST_PACE: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +56,9 @@ class Judge:
         )
 
     def _partition(self, group: GroupState, partition: TopicPartition) -> PartitionLag:
-        # Offsets that could not be read in this round are judged as of the round before.
-        now, history = group.read_ms, group.histories.get(partition)
+        history = group.histories.get(partition)
+        # Offsets that could not be read in this round are judged as of the round in which they were.
+        now = self.round.time_ms if history is None else history.read_ms
         at, ends = group.committed.get(partition), self.ends.get(partition)
         owner = group.owners.get(partition)
         end = None if ends is None else ends.last
@@ -87,12 +92,15 @@ class Judge:
         )
 
     def _status(self, history: CommitHistory, ends: EndOffsets, lag: int, now_ms: int) -> Status:
+        commits, rules = history.commits(), self.rules
+        *before, waiting_ms = _waits(commits, ends, now_ms, rules.allowed_lag)
         return partition_status(
-            history.commits(),
+            commits,
             lag=lag,
-            recent_end_offset=ends.at(now_ms - self.rules.window_ms),
-            now_ms=now_ms,
-            allowed_lag=self.rules.allowed_lag,
+            recent_end_offset=ends.at(now_ms - rules.window_ms),
+            waiting_ms=waiting_ms,
+            pace_ms=min(sum(before), _SLOWEST_PACE * rules.window_ms),
+            allowed_lag=rules.allowed_lag,
         )
 
     def _explained(self, group: GroupState, partitions: list[PartitionLag]) -> list[PartitionLag]:
@@ -120,6 +128,15 @@ class Judge:
             if ends is not None and (rate := ends.rate(since_ms)) is not None:
                 rates[partition] = rate
         return rates
+
+
+def _waits(commits: Sequence[Commit], ends: EndOffsets, now_ms: int, allowed_lag: int) -> list[int]:
+    """Return for how long the consumer had lag after each commit, until the next one or until now."""
+    waits = []
+    for each, until_ms in zip(commits, [*(each.time_ms for each in commits[1:]), now_ms], strict=True):
+        appended = ends.appended(each.offset + allowed_lag)
+        waits.append(0 if appended is None else max(until_ms - max(each.time_ms, appended.time_ms), 0))
+    return waits
 
 
 def _totals(rates: Mapping[TopicPartition, float]) -> dict[str, tuple[float, int]]:

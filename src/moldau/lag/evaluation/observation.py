@@ -39,7 +39,7 @@ class GroupObservation:
     """A group in one round.
 
     `committed` is None if the offsets could not be read in this round, `members` if the group could not be
-    described; `error` then says why.
+    described; `error` then says why. `unread` are partitions whose offset alone could not be read.
     """
 
     group: str
@@ -49,6 +49,7 @@ class GroupObservation:
     members: tuple[Member, ...] | None = ()
     epoch: int | None = None
     error: str | None = None
+    unread: frozenset[TopicPartition] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,8 @@ class Round:
     """All groups and offsets at one time.
 
     A partition that is missing in `end_offsets` was not available. `start_offsets` contains partitions with
-    lag only. `quotas` are the `consumer_byte_rate` limits by client id; "" is the default of all clients.
+    lag only. `missing_topics` are those that the broker does not know; its metadata may be outdated. `quotas`
+    are the `consumer_byte_rate` limits by client id; "" is the default of all clients.
     """
 
     time_ms: int
@@ -64,7 +66,9 @@ class Round:
     end_offsets: Mapping[TopicPartition, int]
     start_offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
     topic_ids: Mapping[str, Uuid] = field(default_factory=dict)
-    deleted_topics: frozenset[str] = frozenset()
+    missing_topics: frozenset[str] = frozenset()
     quotas: Mapping[str, float] = field(default_factory=dict)
     #: End offsets at earlier times, for partitions that were not observed then.
     past: Mapping[TopicPartition, Points] = field(default_factory=dict)
+    #: How many partitions the topics have.
+    partition_counts: Mapping[str, int] = field(default_factory=dict)

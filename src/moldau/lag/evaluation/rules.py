@@ -3,13 +3,16 @@
 In this order; the first one that applies decides:
 
 1. OK: the current lag is at most the allowed lag.
-2. STOP: the time since the last commit exceeds the time between the first and the last commit in the window,
-   and the consumer had no zero lag within the window (it may just have received records after a pause).
+2. STOP: the consumer has had lag since the last commit for longer than between the first and the last commit,
+   and the lag was never zero within the window (it may just have received records after a pause).
 3. REWIND: a commit is below the previous one, and no later commit has reached that offset again.
 4. OK: the lag was at most the allowed lag at some commit.
 5. STALL: all commits have the same offset.
 6. WARN: the lag never decreased from one commit to the next.
 7. OK otherwise.
+
+In rule 2 Burrow compares the times as such. Here the time without lag does not count: a consumer of a quiet
+topic commits once in hours, and would otherwise be taken for stopped only after as many hours.
 """
 
 from __future__ import annotations
@@ -45,16 +48,19 @@ def partition_status(
     *,
     lag: int,
     recent_end_offset: int | None,
-    now_ms: int,
+    waiting_ms: int,
+    pace_ms: int,
     allowed_lag: int = 0,
 ) -> Status:
     """Judge a partition.
 
     `commits` are in the order of time; `recent_end_offset` is the lowest log end offset within the window.
+    The consumer has had lag for `waiting_ms` since its last commit, and for `pace_ms` from its first to its
+    last one.
     """
     if not commits or lag <= allowed_lag:
         return Status.OK
-    if is_stopped(commits, now_ms) and not _had_no_lag(commits, recent_end_offset):
+    if waiting_ms > pace_ms and not _had_no_lag(commits, recent_end_offset):
         return Status.STOP
     rewind = first_rewind(commits)
     if rewind is not None and not _is_recovered(commits, rewind):
@@ -64,12 +70,6 @@ def partition_status(
     if all(each.offset == commits[0].offset for each in commits):
         return Status.STALL
     return Status.OK if _lag_decreased(commits) else Status.WARN
-
-
-def is_stopped(commits: Sequence[Commit], now_ms: int) -> bool:
-    """Return whether commits are overdue, measured by the time span of those in the window."""
-    first, last = commits[0].time_ms, commits[-1].time_ms
-    return now_ms - last > last - first
 
 
 def first_rewind(commits: Sequence[Commit]) -> int | None:

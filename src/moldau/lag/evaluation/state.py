@@ -3,6 +3,9 @@
 A round adds an end offset for every partition, and a commit for every partition of a group whose committed
 offset has changed. A topic that was deleted or created again, an offset that was deleted, and a group that
 has disappeared for a window leave no history.
+
+One failed request leaves the history as it was: a topic counts as deleted when several rounds in succession
+have not found it, and an offset that cannot be read is kept for a window.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ from moldau.lag.evaluation.observation import CommittedOffset, GroupObservation,
 from moldau.lag.evaluation.rules import Commit
 
 _MOST_REBALANCES: Final = 8
+#: Rounds in succession that must miss a topic: a broker that has just started may not know it yet.
+_ROUNDS_MISSING: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +46,8 @@ class GroupState:
     """The history of a group, and its last observation."""
 
     observed: GroupObservation
-    #: When the group was listed, and when its offsets were read.
+    #: When the group was listed.
     seen_ms: int
-    read_ms: int
     committed: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
     histories: dict[TopicPartition, CommitHistory] = field(default_factory=dict)
     owners: dict[TopicPartition, Member] = field(default_factory=dict)
@@ -56,13 +60,18 @@ class LagState:
         self.rules = rules
         self.groups: dict[str, GroupState] = {}
         self.ends: dict[TopicPartition, EndOffsets] = {}
+        self.partition_counts: dict[str, int] = {}
         self._topic_ids: dict[str, Uuid] = {}
+        #: For how many rounds in succession a topic was missing.
+        self._rounds_missing: dict[str, int] = {}
         self.round = Round(0, {}, {})
 
     def observe(self, found: Round) -> None:
         """Add a round to the history."""
         self.round = found
-        self._forget_topics(found)
+        deleted = self._deleted_topics(found)
+        self._forget_topics(found, deleted)
+        self.partition_counts.update(found.partition_counts)
         for partition, points in found.past.items():
             if partition not in self.ends:
                 ends = self.ends[partition] = EndOffsets()
@@ -71,11 +80,17 @@ class LagState:
         for partition, offset in found.end_offsets.items():
             self.ends.setdefault(partition, EndOffsets()).add(found.time_ms, offset)
         for name, observed in found.groups.items():
-            self._observe_group(name, observed, found)
+            self._observe_group(name, observed, found, deleted)
         self._forget_groups(found)
 
-    def _forget_topics(self, found: Round) -> None:
-        gone = set(found.deleted_topics)
+    def _deleted_topics(self, found: Round) -> frozenset[str]:
+        before, self._rounds_missing = self._rounds_missing, {}
+        for topic in found.missing_topics:
+            self._rounds_missing[topic] = before.get(topic, 0) + 1
+        return frozenset(topic for topic, rounds in self._rounds_missing.items() if rounds >= _ROUNDS_MISSING)
+
+    def _forget_topics(self, found: Round, deleted: frozenset[str]) -> None:
+        gone = set(deleted)
         for topic, topic_id in found.topic_ids.items():
             known = self._topic_ids.setdefault(topic, topic_id)
             if topic_id not in (known, ZERO_UUID):
@@ -83,7 +98,7 @@ class LagState:
                 self._topic_ids[topic] = topic_id
         if not gone:
             return
-        for topic in found.deleted_topics:
+        for topic in deleted:
             self._topic_ids.pop(topic, None)
         self.ends = {each: ends for each, ends in self.ends.items() if each.topic not in gone}
         for group in self.groups.values():
@@ -96,32 +111,46 @@ class LagState:
         oldest = found.time_ms - self.rules.window_ms
         for name in [each for each, group in self.groups.items() if group.seen_ms < oldest]:
             del self.groups[name]
-        used = {partition for group in self.groups.values() for partition in group.committed}
-        used.update(partition for group in self.groups.values() for partition in group.owners)
-        if len(used) < len(self.ends):
-            self.ends = {each: ends for each, ends in self.ends.items() if each in used}
-            topics = {each.topic for each in self.ends}
-            self._topic_ids = {name: each for name, each in self._topic_ids.items() if name in topics}
+        used = {partition.topic for group in self.groups.values() for partition in group.committed}
+        used.update(partition.topic for group in self.groups.values() for partition in group.owners)
+        known = {each.topic for each in self.ends} | self.partition_counts.keys()
+        if not used.issuperset(known):
+            self.ends = {each: ends for each, ends in self.ends.items() if each.topic in used}
+            self._topic_ids = {name: each for name, each in self._topic_ids.items() if name in used}
+            counts = self.partition_counts.items()
+            self.partition_counts = {name: count for name, count in counts if name in used}
 
-    def _observe_group(self, name: str, observed: GroupObservation, found: Round) -> None:
+    def _observe_group(
+        self, name: str, observed: GroupObservation, found: Round, deleted: frozenset[str]
+    ) -> None:
         group = self.groups.get(name)
         if group is None:
-            group = self.groups[name] = GroupState(observed, found.time_ms, found.time_ms)
+            group = self.groups[name] = GroupState(observed, found.time_ms)
         group.observed, group.seen_ms = observed, found.time_ms
         if observed.members is not None:
             self._observe_members(group, observed, found.time_ms)
         if observed.committed is None:
             return
-        group.read_ms, before = found.time_ms, group.committed
-        group.committed = {
-            partition: at
-            for partition, at in observed.committed.items()
-            if partition.topic not in found.deleted_topics
-        }
+        before = group.committed
+        read = {at: each for at, each in observed.committed.items() if at.topic not in deleted}
+        group.committed = read | self._kept(group, observed, found, deleted)
         for partition in [each for each in group.histories if each not in group.committed]:
             del group.histories[partition]
-        for partition, at in group.committed.items():
+        for partition, at in read.items():
             self._observe_commit(group, partition, before.get(partition), at, found)
+
+    def _kept(
+        self, group: GroupState, observed: GroupObservation, found: Round, deleted: frozenset[str]
+    ) -> dict[TopicPartition, CommittedOffset]:
+        """Return the offsets that could not be read in this round but within the window."""
+        oldest = found.time_ms - self.rules.window_ms
+        return {
+            partition: group.committed[partition]
+            for partition in observed.unread
+            if partition in group.committed
+            and partition.topic not in deleted
+            and group.histories[partition].read_ms >= oldest
+        }
 
     def _observe_members(self, group: GroupState, observed: GroupObservation, now_ms: int) -> None:
         members = observed.members or ()
@@ -142,6 +171,7 @@ class LagState:
         history = group.histories.get(partition)
         if history is None:
             history = group.histories[partition] = CommitHistory(self.rules.capacity, found.time_ms)
+        history.read_ms = found.time_ms
         # Without a current end offset the lag at this commit stays unknown.
         end = found.end_offsets.get(partition)
         position = position_of(at, end)

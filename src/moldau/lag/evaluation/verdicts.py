@@ -80,7 +80,8 @@ class GroupLag:
 
 @dataclass(frozen=True, slots=True)
 class LagSnapshot:
-    """All groups after a round. `topics` has the log end offsets of every topic that a group reads.
+    """All groups after a round. `topics` has the log end offsets of every topic that a group reads, as far as
+    the leaders of its partitions have answered; `partition_counts` says how many it has.
 
     `error` is the reason if the last round failed; the rest is then the result of the round before.
     """
@@ -90,6 +91,7 @@ class LagSnapshot:
     groups: Mapping[str, GroupLag] = field(default_factory=dict)
     topics: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     error: str | None = None
+    partition_counts: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def status(self) -> Status:

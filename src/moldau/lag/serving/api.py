@@ -115,7 +115,9 @@ class BurrowApi:
             case [topic]:
                 if topic not in snapshot.topics:
                     raise NotFound("cluster or topic not found")
-                offsets = burrow.topic_offsets(snapshot.topics[topic])
+                offsets = burrow.topic_offsets(
+                    snapshot.topics[topic], snapshot.partition_counts.get(topic, 0)
+                )
                 return {"message": "topic offsets returned", "offsets": offsets}
             case [topic, "consumers"]:
                 consumers = burrow.consumers_of(topic, snapshot.groups.values())

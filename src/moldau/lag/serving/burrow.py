@@ -7,13 +7,14 @@ Commits carry the time at which they were observed, as `timestamp` and as `obser
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from moldau.base.ids import TopicPartition
 from moldau.lag.evaluation.rules import Commit, Status
 from moldau.lag.evaluation.verdicts import GroupLag, PartitionLag
 
 Json = dict[str, Any]
+_UNKNOWN_OFFSET: Final = -1
 
 
 def group_status(cluster: str, name: str, lag: GroupLag | None, *, all_partitions: bool) -> Json:
@@ -109,8 +110,9 @@ def _detail(commits: Sequence[Commit], lag: PartitionLag | None, intervals: int)
     }
 
 
-def topic_offsets(ends: Mapping[int, int]) -> list[int]:
-    return [ends[index] for index in sorted(ends)]
+def topic_offsets(ends: Mapping[int, int], partitions: int) -> list[int]:
+    """The log end offsets of all partitions, by index; -1 if the leader has not answered yet."""
+    return [ends.get(index, _UNKNOWN_OFFSET) for index in range(max(partitions, max(ends, default=-1) + 1))]
 
 
 def consumers_of(topic: str, groups: Iterable[GroupLag]) -> list[str]:

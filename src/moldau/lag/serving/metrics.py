@@ -1,7 +1,8 @@
 """Verdicts as Prometheus metrics, in three dialects: kafka_exporter's, Burrow's, and ours.
 
 Rules and dashboards for kafka_exporter or Burrow read their own names. `moldau_lag_*` adds the age of the lag
-in seconds and the status of partitions and groups, with Burrow's numbers.
+in seconds and the status of partitions and groups, with Burrow's numbers. Nodes serve kafka_exporter's names
+too, so these are declared in the table of metrics.
 """
 
 from __future__ import annotations
@@ -10,29 +11,13 @@ from typing import Final
 
 from moldau.lag.alerts import Webhook
 from moldau.lag.evaluation.verdicts import GroupLag, LagSnapshot, PartitionLag
+from moldau.metrics.catalog import exporter
 from moldau.metrics.exposition import OPEN_METRICS, TEXT, Scrape, labels_text, wants_open_metrics
 from moldau.metrics.family import counter, gauge
 
 _READER: Final = ("consumergroup", "topic", "partition")
-_PARTITION: Final = ("topic", "partition")
 _STATUS: Final = "1 OK, 2 WARN, 4 STOP, 5 STALL, 6 REWIND"
 
-END_OFFSET: Final = gauge(
-    "kafka_topic_partition_current_offset", "Log end offset of the partition.", _PARTITION
-)
-COMMITTED: Final = gauge("kafka_consumergroup_current_offset", "Committed offset of the group.", _READER)
-COMMITTED_SUM: Final = gauge(
-    "kafka_consumergroup_current_offset_sum",
-    "Committed offsets of the group, over all partitions of the topic.",
-    ("consumergroup", "topic"),
-)
-LAG: Final = gauge("kafka_consumergroup_lag", "Records that the group has not committed yet.", _READER)
-LAG_SUM: Final = gauge(
-    "kafka_consumergroup_lag_sum",
-    "Records that the group has not committed yet, over all partitions of the topic.",
-    ("consumergroup", "topic"),
-)
-MEMBERS: Final = gauge("kafka_consumergroup_members", "Members of the group.", ("consumergroup",))
 SECONDS: Final = gauge(
     "moldau_lag_seconds", "Seconds since the record at the committed offset was appended.", _READER
 )
@@ -79,12 +64,12 @@ _BURROW_TOTAL_HEADER: Final = (
 )
 
 FAMILIES: Final = (
-    END_OFFSET,
-    COMMITTED,
-    COMMITTED_SUM,
-    LAG,
-    LAG_SUM,
-    MEMBERS,
+    exporter.CURRENT_OFFSET,
+    exporter.GROUP_OFFSET,
+    exporter.GROUP_OFFSET_SUM,
+    exporter.GROUP_LAG,
+    exporter.GROUP_LAG_SUM,
+    exporter.GROUP_MEMBERS,
     SECONDS,
     PARTITION_STATUS,
     GROUP_STATUS,
@@ -121,12 +106,12 @@ def render(cluster: str, snapshot: LagSnapshot, webhook: Webhook | None, accept:
 def add_topics(scrape: Scrape, cluster: str, snapshot: LagSnapshot) -> None:
     for topic, ends in snapshot.topics.items():
         for partition, end in ends.items():
-            scrape.add(END_OFFSET, end, topic, partition)
+            scrape.add(exporter.CURRENT_OFFSET, end, topic, partition)
             scrape.add(BURROW_END_OFFSET, end, cluster, topic, partition)
 
 
 def add_group(scrape: Scrape, cluster: str, group: GroupLag) -> None:
-    scrape.add(MEMBERS, group.members, group.group)
+    scrape.add(exporter.GROUP_MEMBERS, group.members, group.group)
     scrape.add(GROUP_STATUS, int(group.status), group.group)
     scrape.add(GROUP_COMPLETE, group.complete, group.group)
     scrape.add(BURROW_STATUS, int(group.burrow_status), cluster, group.group)
@@ -139,14 +124,14 @@ def add_group(scrape: Scrape, cluster: str, group: GroupLag) -> None:
         lags[each.topic] = lags.get(each.topic, 0) + each.lag
         _add_partition(scrape, cluster, group.group, each)
     for topic, offsets in committed.items():
-        scrape.add(COMMITTED_SUM, offsets, group.group, topic)
-        scrape.add(LAG_SUM, lags[topic], group.group, topic)
+        scrape.add(exporter.GROUP_OFFSET_SUM, offsets, group.group, topic)
+        scrape.add(exporter.GROUP_LAG_SUM, lags[topic], group.group, topic)
 
 
 def _add_partition(scrape: Scrape, cluster: str, group: str, lag: PartitionLag) -> None:
     labels = (group, lag.topic, lag.partition)
-    scrape.add(COMMITTED, lag.committed or 0, *labels)
-    scrape.add(LAG, lag.lag or 0, *labels)
+    scrape.add(exporter.GROUP_OFFSET, lag.committed or 0, *labels)
+    scrape.add(exporter.GROUP_LAG, lag.lag or 0, *labels)
     scrape.add(BURROW_LAG, lag.lag or 0, cluster, *labels)
     if lag.lag_seconds is not None:
         scrape.add(SECONDS, lag.lag_seconds, *labels)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 
+import pytest
+
 from moldau.base.clock import ManualClock
 from moldau.base.errors import ErrorCode
 from moldau.base.ids import TopicPartition
 from moldau.client.admin.client import AsyncAdminClient
 from moldau.lag.collection.collector import Collector
 from moldau.lag.evaluation.observation import CommittedOffset, Round
-from moldau.lag.filters import ALL_NAMES
+from moldau.lag.filters import ALL_NAMES, NameFilter
 from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.apis import APIS
 from tests.harness.lag.broker import LagBroker
@@ -19,10 +21,10 @@ from tests.harness.lag.broker import LagBroker
 PLACE = TopicPartition("orders", 0)
 
 
-def collect(broker: LagBroker) -> Round:
+def collect(broker: LagBroker, topics: NameFilter = ALL_NAMES) -> Round:
     async def run() -> Round:
         async with AsyncAdminClient(broker.bootstrap) as client:
-            return await Collector(client.cluster, ManualClock(), ALL_NAMES, ALL_NAMES).collect()
+            return await Collector(client.cluster, ManualClock(), ALL_NAMES, topics).collect()
 
     return asyncio.run(run())
 
@@ -68,11 +70,39 @@ def test_groups_of_other_protocols_are_left_out() -> None:
         assert list(collect(broker).groups) == ["g0"]
 
 
-def test_a_missing_topic_is_deleted_and_a_moved_partition_is_unavailable() -> None:
+def test_a_missing_topic_is_reported_and_a_moved_partition_is_unavailable() -> None:
     with LagBroker(1) as broker:
         broker.partition_error = ErrorCode.NOT_LEADER_OR_FOLLOWER
         moved = collect(broker)
         broker.topic_error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        deleted = collect(broker)
-    assert moved.end_offsets == {} and moved.deleted_topics == frozenset()
-    assert deleted.deleted_topics == {"orders"}
+        missing = collect(broker)
+    assert moved.end_offsets == {} and moved.missing_topics == frozenset()
+    assert missing.missing_topics == {"orders"}
+
+
+def test_a_topic_filter_concerns_the_partitions_of_members_too() -> None:
+    with LagBroker(1) as broker:
+        broker.assigned = {"orders": [0], "bills": [0, 1]}
+        chosen = collect(broker, NameFilter(["orders"])).groups["g0"]
+        left_out = collect(broker, NameFilter(exclude=["orders", "bills"]))
+    assert chosen.members is not None
+    assert [each.partitions for each in chosen.members] == [frozenset({PLACE})]
+    # A group that reads only other topics is not observed.
+    assert left_out.groups == {}
+
+
+def test_the_end_offsets_of_all_partitions_of_a_topic_are_read() -> None:
+    """Also of those that no group reads: Burrow's API lists them by index."""
+    with LagBroker(1) as broker:
+        broker.partitions = 3
+        found = collect(broker)
+    assert found.end_offsets == {TopicPartition("orders", index): 8 for index in range(3)}
+    assert found.partition_counts == {"orders": 3}
+
+
+@pytest.mark.parametrize("newest", [9, 7])
+def test_an_offset_that_cannot_be_read_is_not_a_deleted_offset(newest: int) -> None:
+    with LagBroker(1, {ApiKey.OFFSET_FETCH: newest}) as broker:
+        broker.offset_error = ErrorCode.UNSTABLE_OFFSET_COMMIT
+        found = collect(broker).groups["g0"]
+    assert (found.committed, found.unread) == ({}, {PLACE})

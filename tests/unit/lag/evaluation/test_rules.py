@@ -20,11 +20,15 @@ def judge(
     recent_end: int | None = 10**9,
     allowed: int = 0,
 ) -> Status:
-    """Judge `after_ms` after the last commit."""
+    """Judge `after_ms` after the last commit; the consumer has always had lag."""
     current = (history[-1].lag or 0) if lag is None else lag
-    now = (history[-1].time_ms if history else 0) + after_ms
     return partition_status(
-        history, lag=current, recent_end_offset=recent_end, now_ms=now, allowed_lag=allowed
+        history,
+        lag=current,
+        recent_end_offset=recent_end,
+        waiting_ms=after_ms,
+        pace_ms=history[-1].time_ms - history[0].time_ms if history else 0,
+        allowed_lag=allowed,
     )
 
 

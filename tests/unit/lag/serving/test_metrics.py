@@ -13,6 +13,7 @@ from moldau.lag.evaluation.history import Age
 from moldau.lag.evaluation.rules import Status
 from moldau.lag.evaluation.verdicts import GroupLag, LagSnapshot, PartitionLag
 from moldau.lag.serving.metrics import FAMILIES, render
+from moldau.metrics.catalog.table import FAMILIES as NODE_FAMILIES
 
 NAME = 'a "quoted"\\name'
 
@@ -90,6 +91,13 @@ def test_partitions_without_a_commit_or_a_verdict_have_no_samples() -> None:
     assert ("kafka_consumergroup_lag", NAME, "2", "orders") in found
     assert ("moldau_lag_status", NAME, "2", "orders") not in found
     assert ("burrow_kafka_topic_partition_status", "c", NAME, "2", "orders") not in found
+
+
+def test_names_that_nodes_serve_too_are_declared_once() -> None:
+    served = {family.name: family for family in NODE_FAMILIES}
+    shared = [family for family in FAMILIES if family.name.startswith("kafka_")]
+    assert len(shared) == 6
+    assert all(family is served[family.name] for family in shared)
 
 
 def test_every_family_is_declared_even_without_groups() -> None:

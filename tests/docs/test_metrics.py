@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from moldau.lag.serving.metrics import FAMILIES as LAG_FAMILIES
 from moldau.metrics.catalog.table import FAMILIES
 from moldau.metrics.family import Family, Kind
 from tools.metrics import PAGE, page
@@ -21,7 +22,8 @@ NOT_METRICS = {"kafka_exporter"}
 
 
 def served_names() -> set[str]:
-    names = {family.name for family in FAMILIES}
+    """Return the names that nodes and `moldau lag --serve` serve."""
+    names = {family.name for family in (*FAMILIES, *LAG_FAMILIES)}
     for family in FAMILIES:
         if family.kind is Kind.SUMMARY:
             names |= {f"{family.name}_sum", f"{family.name}_count"}
@@ -33,7 +35,8 @@ def test_the_page_is_current() -> None:
 
 
 def test_names_are_unique() -> None:
-    names = [family.name for family in FAMILIES]
+    """A name that nodes and `moldau lag --serve` share is declared once."""
+    names = [family.name for family in {id(family): family for family in (*FAMILIES, *LAG_FAMILIES)}.values()]
     assert sorted(set(names)) == sorted(names)
 
 

@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from moldau.local.ports import ReservedPorts
 from moldau.testing import Cluster
 from tests.harness.nodes.leaders import wait_until_in_sync
+from tests.harness.rest_proxy import Api, embedded
 from tests.harness.tools import ToolRun, run_tool
 from tests.harness.waiting import eventually
 
@@ -140,6 +141,51 @@ def test_dev_logs_json(tmp_path: Path) -> None:
     lines: list[dict[str, Any]] = [json.loads(line) for line in errors.splitlines()]
     [ready] = [line for line in lines if line["event"] == "node %d of cluster %s is ready on %s"]
     assert ready["message"].startswith("node 1 of cluster ")
+
+
+@pytest.mark.parametrize(
+    ("service", "options", "event"),
+    [
+        ("registry", ["--verbose"], "The leader of the registry is %s"),
+        (
+            "rest",
+            ["--set", "producer.nonsense=1"],
+            "The producer does not know the property %s; it is ignored.",
+        ),
+    ],
+)
+def test_services_log_json(
+    logged: Cluster, tmp_path: Path, service: str, options: list[str], event: str
+) -> None:
+    reserved = ReservedPorts("127.0.0.1")
+    port = reserved.choose()
+    words = ["--bootstrap-server", logged.bootstrap_servers, "--port", str(port)]
+    file = tmp_path / "log"
+
+    def lines() -> list[dict[str, Any]]:
+        written = file.read_text().splitlines(keepends=True)
+        return [json.loads(line) for line in written if line.endswith("\n")]
+
+    with file.open("w") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "moldau", service, *words, *options, "--log-format", "json"],
+            stdout=subprocess.PIPE,
+            stderr=log,
+        )
+    try:
+        assert process.stdout is not None
+        assert b" is ready: " in process.stdout.readline()
+        if service == "rest":
+            # The first record creates the producer.
+            records = {"records": [{"value": 1}]}
+            assert Api(port)("POST", "/topics/logged", records, embedded("json")).status == 200
+        [line] = eventually(lambda: [each for each in lines() if each["event"] == event], timeout=30)
+        assert line["logger"].startswith(f"moldau.{service}.")
+        assert {"time", "level", "message"} <= line.keys()
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+        reserved.release()
 
 
 def test_an_unknown_format_is_refused(tmp_path: Path) -> None:

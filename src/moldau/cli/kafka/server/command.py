@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
-from moldau.base.json_log import FORMATS, TEXT, TEXT_FORMAT, configure_logging
+from moldau.base.json_log import FORMATS, TEXT, configure_logging
 from moldau.cli.shared.arguments import ToolParser, UsageError
 from moldau.cli.shared.connection import load_config
 from moldau.cli.shared.tool import ToolError, run_tool, warn
@@ -19,7 +19,6 @@ Ready = Callable[[dict[str, int]], None]
 
 #: Passed to nodes by the process that supervises them; see `stop_at_end_of_input`.
 STOP_WITH_INPUT = "--stop-with-input"
-LOG_FORMAT = TEXT_FORMAT
 #: A node that may depend on others is not awaited longer than this: the next command may start them.
 _READY_TIMEOUT_WITH_OTHERS_S = 3.0
 
@@ -48,6 +47,12 @@ def _start_parser() -> ToolParser:
         action="append",
         default=[],
     )
+    add_log_format(parser)
+    parser.add_argument(STOP_WITH_INPUT, action="store_true", help=argparse.SUPPRESS)
+    return parser
+
+
+def add_log_format(parser: ToolParser) -> None:
     parser.option(
         "--log-format",
         "FORMAT",
@@ -55,8 +60,6 @@ def _start_parser() -> ToolParser:
         choices=FORMATS,
         default=TEXT,
     )
-    parser.add_argument(STOP_WITH_INPUT, action="store_true", help=argparse.SUPPRESS)
-    return parser
 
 
 def _start(options: argparse.Namespace) -> int:

@@ -9,7 +9,13 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from moldau.cli.kafka.server.command import LOG_FORMAT, STOP_WITH_INPUT, overrides, stop_at_end_of_input
+from moldau.base.json_log import configure_logging
+from moldau.cli.kafka.server.command import (
+    STOP_WITH_INPUT,
+    add_log_format,
+    overrides,
+    stop_at_end_of_input,
+)
 from moldau.cli.shared.arguments import ToolParser, require
 from moldau.cli.shared.connection import COMMAND_CONFIG, load_config
 from moldau.cli.shared.tool import run_tool
@@ -82,6 +88,7 @@ class ServiceCommand(NamedTuple):
     @staticmethod
     def _add_common(parser: ToolParser) -> None:
         parser.add_argument("--verbose", "-v", action="store_true", help="Log what the service does.")
+        add_log_format(parser)
         parser.add_argument(STOP_WITH_INPUT, action="store_true", help=argparse.SUPPRESS)
 
     def _run_options(self, options: argparse.Namespace) -> int:
@@ -117,8 +124,8 @@ class ServiceCommand(NamedTuple):
         from moldau.http.run import Hosted, run_loop, serve
         from moldau.http.settings import HttpSettings
 
-        logging.basicConfig(
-            level=logging.INFO if options.verbose else logging.WARNING, format=LOG_FORMAT, stream=sys.stderr
+        configure_logging(
+            options.log_format, logging.INFO if options.verbose else logging.WARNING, sys.stderr
         )
         if options.stop_with_input:
             threading.Thread(target=stop_at_end_of_input, daemon=True).start()

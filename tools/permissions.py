@@ -18,6 +18,7 @@ from moldau.protocol.apis import APIS
 from moldau.security.acl.enums import AclOperation, ResourceType
 from moldau.security.acl.permissions import Permission
 from moldau.server.dispatch import apis
+from moldau.server.handlers import get_telemetry_subscriptions, push_telemetry
 from moldau.server.settings import BROKER, CONTROLLER
 
 PAGE = Path(__file__).parents[1] / "docs" / "SECURITY.md"
@@ -72,6 +73,8 @@ def rows() -> list[HandlerRow]:
             known = found.get((key, module.__name__))
             roles = (role,) if known is None else (*known.roles, role)
             found[key, module.__name__] = HandlerRow(key, module, roles)
+    for key, module in _telemetry_modules().items():
+        found[key, module.__name__] = HandlerRow(key, module, (BROKER,))
     return sorted(found.values(), key=lambda row: row.key)
 
 
@@ -85,6 +88,12 @@ def with_section(page: str) -> str:
     before, _, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     return before + section() + (after if end else rest)
+
+
+def _telemetry_modules() -> dict[ApiKey, ModuleType]:
+    """Return the handlers of client telemetry, which a node imports only if it receives it."""
+    modules = (get_telemetry_subscriptions, push_telemetry)
+    return dict(zip(apis.TELEMETRY_APIS, modules, strict=True))
 
 
 def _handler_module(bind: object) -> ModuleType:

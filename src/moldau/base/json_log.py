@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import json
 import logging
-from datetime import UTC, datetime
+import time
 from typing import Any, Final
 
 TEXT: Final = "text"
 JSON: Final = "json"
 FORMATS: Final = (TEXT, JSON)
+_SECONDS: Final = "%Y-%m-%dT%H:%M:%S"
 TEXT_FORMAT: Final = "[%(asctime)s] %(levelname)s %(message)s (%(name)s)"
 
 
 class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "time": f"{time.strftime(_SECONDS, time.gmtime(record.created))}.{int(record.msecs):03}+00:00",
             "level": record.levelname,
             "logger": record.name,
             "event": getattr(record, "event", None) or str(record.msg),

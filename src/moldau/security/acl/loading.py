@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
+from typing import Any
 
 from moldau.config.definition import ConfigError
 from moldau.security.acl.authorizer import Authorizer
-from moldau.security.acl.standard import StandardAuthorizer
 
 SETTING = "authorizer.class.name"
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
@@ -24,25 +24,31 @@ def load_authorizer(properties: Mapping[str, str]) -> Authorizer | None:
     name = properties.get(SETTING, "").strip()
     if not name:
         return None
+    # Imported only by nodes with an authorizer.
+    from moldau.security.acl.standard import StandardAuthorizer
+
     if name == STANDARD_AUTHORIZER:
         try:
             return StandardAuthorizer.of(properties)
         except ValueError as error:
             raise ConfigError(f"super.users={properties['super.users']}: {error}.") from error
-    return _load_class(name, properties)
+    factory = _class(name)
+    standard = isinstance(factory, type) and issubclass(factory, StandardAuthorizer)
+    return _checked(name, factory.of(properties) if standard else factory(properties))
 
 
-def _load_class(name: str, properties: Mapping[str, str]) -> Authorizer:
+def _class(name: str) -> Any:
     module, _, class_name = name.rpartition(":" if ":" in name else ".")
     try:
-        factory = getattr(import_module(module), class_name)
+        return getattr(import_module(module), class_name)
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigError(
             f"{SETTING}={name} is neither {STANDARD_AUTHORIZER} nor a Python class that can be imported "
             f"({error}); Moldau cannot run Java classes."
         ) from error
-    standard = isinstance(factory, type) and issubclass(factory, StandardAuthorizer)
-    authorizer: Authorizer = factory.of(properties) if standard else factory(properties)
+
+
+def _checked(name: str, authorizer: Authorizer) -> Authorizer:
     missing = [method for method in _METHODS if not callable(getattr(authorizer, method, None))]
     if missing:
         raise ConfigError(f"{SETTING}={name} is not an authorizer: it has no {' and no '.join(missing)}.")

@@ -17,6 +17,7 @@ CLUSTER = "Kafka's tools: cluster"
 NODES = "Kafka's tools: nodes and their files"
 TESTS = "Kafka's tools: measuring and testing"
 SERVICES = "Services: schema registry and REST proxy"
+MIRRORING = "Mirroring between clusters"
 MONITORING = "Monitoring"
 
 
@@ -132,6 +133,12 @@ TOOLS: dict[str, Tool] = {
         "Consume as a member of a group and report each event as a line of JSON.",
         TESTS,
     ),
+    "connect-mirror-maker": Tool(
+        "mirror.maker", "Mirror topics and groups between clusters.", MIRRORING, "main", "moldau"
+    ),
+    "kafka-mirror-maker": Tool(
+        "mirror.maker", "Mirror topics and groups between clusters.", MIRRORING, "kafka_main", "moldau"
+    ),
     "schema-registry-start": Tool(
         "services.registry",
         "Start a schema registry from a properties file.",
@@ -145,6 +152,13 @@ TOOLS: dict[str, Tool] = {
 }
 #: Commands of `moldau` that start without Typer, as tools do.
 COMMANDS: dict[str, Tool] = {
+    "mirror": Tool(
+        "mirror.command",
+        "Show the status of mirrors; move consumer groups to the other cluster and back.",
+        MIRRORING,
+        "main",
+        "moldau",
+    ),
     "registry": Tool("services.registry", "Run a schema registry.", SERVICES, "main", "moldau"),
     "rest": Tool("services.rest", "Run a REST proxy.", SERVICES, "main", "moldau"),
     "lag": Tool(

@@ -51,6 +51,8 @@ LOCAL = {
     "kafka-server-start",
     "kafka-server-stop",
     "kafka-dump-log",
+    "connect-mirror-maker",
+    "kafka-mirror-maker",
     "schema-registry-start",
     "kafka-rest-start",
 }

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from moldau.base.errors import ErrorCode, KafkaError
@@ -21,8 +21,9 @@ from moldau.base.ids import TopicPartition
 from moldau.client.batches.leaders import Leaders
 from moldau.client.batches.queues import PartitionQueue, QueuedBatch
 from moldau.client.batches.transactions import ProducerState
+from moldau.client.batches.types import RecordsRefused
 from moldau.client.wire.cluster import Cluster, is_retriable
-from moldau.client.wire.errors import about, error_of
+from moldau.client.wire.errors import ProducerFenced, about, error_of
 from moldau.network.client import NodeConnection
 from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.apis import APIS
@@ -54,6 +55,7 @@ class BatchSender:
         max_request_bytes: int,
         max_pending_bytes: int,
         requests_per_node: int,
+        on_stored: Callable[[TopicPartition, int, int], None] | None = None,
     ) -> None:
         #: The error after which nothing is sent any more.
         self.failure: KafkaError | None = None
@@ -65,6 +67,7 @@ class BatchSender:
         self._max_request_bytes = max_request_bytes
         self._max_pending_bytes = max_pending_bytes
         self._requests_per_node = requests_per_node
+        self._on_stored = on_stored
         self._queues: dict[TopicPartition, PartitionQueue] = {}
         self._busy: dict[TopicPartition, PartitionQueue] = {}
         self._requests: dict[int, int] = defaultdict(int)
@@ -223,6 +226,8 @@ class BatchSender:
         if code in _STORED:
             queue.acknowledge(answer.base_offset)
             self.records_stored += batch.records
+            if self._on_stored is not None:
+                self._on_stored(queue.partition, answer.base_offset, batch.records)
             self._done(queue, batch.size)
         elif code in _TOO_LARGE and batch.records > 1:
             parts = queue.split()
@@ -331,4 +336,5 @@ def _refusal(partition: TopicPartition, batch: QueuedBatch, answer: PartitionPro
             f"a record of about {batch.size} bytes is larger than the topic allows: raise max.message.bytes "
             "of the topic (message.max.bytes of the broker), compress, or send smaller records"
         ]
-    return about(str(partition), error_of(code), "; ".join(details))
+    error = about(str(partition), error_of(code), "; ".join(details))
+    return error if isinstance(error, ProducerFenced) else RecordsRefused(partition, error)

@@ -1,4 +1,4 @@
-"""Types of the batch reader: ranges, options, fetched batches, errors."""
+"""Types of the batch reader and the batch writer: ranges, options, fetched batches, errors."""
 
 from __future__ import annotations
 
@@ -57,6 +57,14 @@ class RecordsGone(KafkaError):
             f"the partition contains {log_start} to {log_end}"
         )
         super().__init__(ErrorCode.OFFSET_OUT_OF_RANGE, sentence)
+
+
+class RecordsRefused(KafkaError):
+    """The broker refused a batch of a partition."""
+
+    def __init__(self, partition: TopicPartition, reason: KafkaError) -> None:
+        super().__init__(reason.code, reason.message)
+        self.partition = partition
 
 
 class CorruptRecords(KafkaError):

@@ -16,7 +16,7 @@ transactions, close the writer, because it is unknown which records were stored.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, TypeVar
 
 from moldau.base.errors import ErrorCode, KafkaError
@@ -40,7 +40,12 @@ REQUESTS_PER_NODE = 2
 
 
 class AsyncBatchWriter:
-    """`max_pending_bytes` bounds the bytes queued and in flight, as `buffer.memory` does."""
+    """`max_pending_bytes` bounds the bytes queued and in flight, as `buffer.memory` does.
+
+    `on_stored` is called with partition, base offset and number of records of every acknowledged batch, in
+    the order of the batches of a partition; a batch that had to be split is acknowledged in parts. The base
+    offset is -1 if the broker does not know it any more.
+    """
 
     def __init__(
         self,
@@ -51,6 +56,7 @@ class AsyncBatchWriter:
         delivery_timeout_ms: int = DELIVERY_TIMEOUT_MS,
         max_request_bytes: int = MAX_REQUEST_BYTES,
         max_pending_bytes: int = MAX_PENDING_BYTES,
+        on_stored: Callable[[TopicPartition, int, int], None] | None = None,
     ) -> None:
         self.cluster = Cluster(settings)
         self._leaders = Leaders(self.cluster, delivery_timeout_ms)
@@ -68,6 +74,7 @@ class AsyncBatchWriter:
             max_request_bytes=max_request_bytes,
             max_pending_bytes=max_pending_bytes,
             requests_per_node=REQUESTS_PER_NODE,
+            on_stored=on_stored,
         )
 
     @property

@@ -1,0 +1,1 @@
+"""`connect-mirror-maker`, and `moldau mirror` with status, failover and failback."""

@@ -1,0 +1,1 @@
+"""Configuration of mirrors: mm2.properties, replication policies and filters."""

@@ -1,0 +1,1 @@
+"""The copy of batches from source partitions to target partitions."""

@@ -1,0 +1,1 @@
+"""Record formats of MirrorMaker 2's internal topics. Pure."""

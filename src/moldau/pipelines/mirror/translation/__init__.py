@@ -1,0 +1,1 @@
+"""Translation of offsets between source and target partitions. Pure."""

@@ -1,0 +1,134 @@
+"""A mirror between two clusters as a process, and what tests ask both clusters."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from tests.harness.waiting import eventually
+
+#: Replication factors for clusters of one broker, and short intervals.
+SMALL = {
+    "replication.factor": "1",
+    "heartbeats.topic.replication.factor": "1",
+    "checkpoints.topic.replication.factor": "1",
+    "offset-syncs.topic.replication.factor": "1",
+    "offset.storage.replication.factor": "1",
+    "offset.storage.partitions": "3",
+    "refresh.topics.interval.seconds": "0.3",
+    "refresh.groups.interval.seconds": "0.3",
+    "emit.checkpoints.interval.seconds": "0.3",
+    "sync.group.offsets.interval.seconds": "0.3",
+    "sync.topic.configs.interval.seconds": "0.5",
+    "offset.flush.interval.ms": "200",
+}
+
+
+def mm2_properties(a: str, b: str, settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties of clusters `a` and `b`, with a flow from `a` to `b`."""
+    clusters = {
+        "clusters": "a, b",
+        "a.bootstrap.servers": a,
+        "b.bootstrap.servers": b,
+        "a->b.enabled": "true",
+    }
+    return clusters | SMALL | dict(settings)
+
+
+class MirrorProcess:
+    """`connect-mirror-maker` in a process of its own; `start` again after `kill`."""
+
+    def __init__(self, folder: Path, properties: Mapping[str, str], *options: str) -> None:
+        self.file = folder / "mm2.properties"
+        self.file.write_text("".join(f"{name} = {value}\n" for name, value in properties.items()))
+        self._options = options or ("--local",)
+        self._log = folder / "mirror.log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text(errors="replace") if self._log.exists() else ""
+
+    def start(self) -> MirrorProcess:
+        before = len(self.log)
+        command = [
+            sys.executable,
+            "-m",
+            "moldau.cli.moldau.mirror.maker",
+            str(self.file),
+            *self._options,
+            "-v",
+        ]
+        with self._log.open("ab") as output:
+            self._process = subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True)
+        process = self._process
+        eventually(
+            lambda: "Mirroring a->b" in self.log[before:] or process.poll() is not None,
+            timeout=60,
+            what="the mirror is ready",
+        )
+        assert process.poll() is None, self.log[-3000:]
+        return self
+
+    def kill(self) -> None:
+        """End the process, and processes it started, with SIGKILL."""
+        if self._process is not None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            self._process = None
+
+    def stop(self) -> int:
+        """Ask the process to stop, and return its exit code."""
+        assert self._process is not None
+        self._process.terminate()
+        code = self._process.wait(timeout=30)
+        self._process = None
+        return code
+
+    def __enter__(self) -> MirrorProcess:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self.stop()
+
+
+def produce(bootstrap: str, topic: str, values: list[str], *, partition: int = 0, **config: Any) -> None:
+    producer = Producer(
+        {"bootstrap.servers": bootstrap, **{n.replace("_", "."): v for n, v in config.items()}}
+    )
+    for value in values:
+        producer.produce(topic, value.encode(), key=value.encode(), partition=partition)
+        producer.poll(0)
+    assert producer.flush(30) == 0
+
+
+def read_all(bootstrap: str, topic: str, partition: int = 0, *, committed: bool = True) -> list[Any]:
+    """Return all messages of a partition up to its current end."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "reader",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "enable.partition.eof": True,
+            "isolation.level": "read_committed" if committed else "read_uncommitted",
+        }
+    )
+    consumer.assign([TopicPartition(topic, partition, 0)])
+    found = []
+    while (message := consumer.poll(10)) is not None and message.error() is None:
+        found.append(message)
+    consumer.close()
+    return found
+
+
+def values_of(bootstrap: str, topic: str, partition: int = 0) -> list[str]:
+    return [message.value().decode() for message in read_all(bootstrap, topic, partition)]

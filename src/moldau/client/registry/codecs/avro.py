@@ -10,6 +10,7 @@ from typing import Any
 import fastavro
 from fastavro.schema import SchemaParseException
 
+from moldau.client.registry.codecs.bounds import AvroBounds
 from moldau.client.serdes import SerializationError
 
 #: What `fastavro` raises for data that does not fit, in the two directions.
@@ -28,8 +29,9 @@ class AvroCodec:
                 fastavro.parse_schema(load(referenced), named_schemas=named)
             #: The schema as data, with full names.
             self.schema: Any = fastavro.parse_schema(load(text), named_schemas=named)
-        except (SchemaParseException, ValueError, TypeError, KeyError) as error:
+        except (SchemaParseException, ValueError, TypeError, KeyError, RecursionError) as error:
             raise SerializationError(f"invalid Avro schema: {error}") from error
+        self._bounds = AvroBounds(self.schema, named)
         #: Named types by their full names.
         self.named = named
         kind = self.schema.get("type") if isinstance(self.schema, dict) else self.schema
@@ -46,6 +48,7 @@ class AvroCodec:
     def encode(self, value: Any) -> bytes:
         if self._plain_bytes and isinstance(value, bytes | bytearray | memoryview):
             return bytes(value)
+        self._bounds.check_value(value)
         buffer = io.BytesIO()
         try:
             fastavro.schemaless_writer(buffer, self.schema, value)
@@ -53,17 +56,32 @@ class AvroCodec:
             raise SerializationError(f"does not fit its Avro schema: {reason!r}") from reason
         return buffer.getvalue()
 
-    def decode(self, data: bytes, reader: AvroCodec | None = None, *, record_names: bool = False) -> Any:
-        """Return the value; `record_names` returns records of unions as pairs of name and value."""
+    def decode(
+        self,
+        data: bytes,
+        reader: AvroCodec | None = None,
+        *,
+        record_names: bool = False,
+        named_types: bool = False,
+    ) -> Any:
+        """Return the value.
+
+        `record_names` returns records of unions as pairs of name and value, `named_types` all named types.
+        """
         if self._plain_bytes and (reader is None or reader._plain_bytes):
             return bytes(data)
         if self._plain_bytes:
             data = _length(len(data)) + data
+        self._bounds.check_bytes(data)
         buffer = io.BytesIO(data)
         reader_schema = None if reader is None or reader is self else reader.schema
         try:
             value = fastavro.schemaless_reader(
-                buffer, self.schema, reader_schema, return_record_name=record_names
+                buffer,
+                self.schema,
+                reader_schema,
+                return_record_name=record_names,
+                return_named_type=named_types,
             )
         except _UNREADABLE as reason:
             raise SerializationError(f"not of this Avro schema: {reason!r}") from reason

@@ -25,7 +25,7 @@ class JsonSchemaCodec:
             #: The schema as data: an object, or true or false.
             self.schema: Any = json.loads(text)
             others = {name: json.loads(other) for name, other in (references or {}).items()}
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise SerializationError(f"the JSON Schema is not JSON: {error}") from error
         kind = validator_for(self.schema)
         #: All schemas that references reach, by name and by the URI that the schema's `$id` makes of it.
@@ -37,7 +37,8 @@ class JsonSchemaCodec:
     @property
     def name(self) -> str | None:
         """The title of the schema, which record name strategies use."""
-        return self.schema.get("title") if isinstance(self.schema, dict) else None
+        title = self.schema.get("title") if isinstance(self.schema, dict) else None
+        return title if isinstance(title, str) else None
 
     def check(self, value: Any) -> None:
         """Raise a `SerializationError` if a value is not valid."""
@@ -54,13 +55,13 @@ class JsonSchemaCodec:
             self.check(value)
         try:
             return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
-        except (TypeError, ValueError) as reason:
+        except (TypeError, ValueError, RecursionError) as reason:
             raise SerializationError(f"not JSON: {reason}") from reason
 
     def decode(self, data: bytes, *, validate: bool = True) -> Any:
         try:
             value = json.loads(data)
-        except ValueError as reason:
+        except (ValueError, RecursionError) as reason:
             raise SerializationError(f"not JSON: {reason}") from reason
         if validate:
             self.check(value)

@@ -83,6 +83,8 @@ class ProtobufCodec:
 
     def descriptor(self, indexes: tuple[int, ...]) -> Any:
         """Return the message type at a path."""
+        if min(indexes) < 0:
+            raise SerializationError(f"the schema has no message at {list(indexes)}")
         try:
             found = self.file.message_types_by_name[self._order[indexes[0]]]
             for index in indexes[1:]:

@@ -18,7 +18,7 @@ Header = tuple[bytes, bytes]
 
 JSON: Final = b"application/json"
 #: `json.dumps` would create an encoder for each value.
-_ENCODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_ENCODE: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 #: The key of the `KafkaPrincipal` in a scope: the user of the request, ANONYMOUS without authentication.
 PRINCIPAL: Final = "moldau.principal"
 #: The key of the `Credentials` in a scope: the content of the Authorization header; None without one. They
@@ -60,8 +60,9 @@ async def send_json(
 
 
 def encode_json(value: object) -> bytes:
+    """Return compact JSON; `ValueError` for NaN and infinite numbers, which JSON does not have."""
     try:
         return _ENCODE(value).encode()
     except UnicodeEncodeError:
         # Half of a surrogate pair has no form in UTF-8, only an escape in JSON.
-        return json.dumps(value, separators=(",", ":")).encode("ascii")
+        return json.dumps(value, allow_nan=False, separators=(",", ":")).encode("ascii")

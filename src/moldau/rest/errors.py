@@ -94,6 +94,10 @@ def serialization(cause: str) -> ApiError:
     return unprocessable(42207, f"Error serializing message. {cause}")
 
 
+def nested_too_deeply() -> ApiError:
+    return unprocessable(422, "The data is nested too deeply.")
+
+
 def topic_not_found() -> ApiError:
     return ApiError(404, TOPIC_NOT_FOUND, "Topic not found.")
 

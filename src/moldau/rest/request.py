@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import parse_qs
 
 from moldau.http.asgi import JSON, PRINCIPAL, Header, Receive, Scope, Send, encode_json, header
 from moldau.http.errors import ApiError
 from moldau.http.requests import read_body
-from moldau.rest.errors import bad_request
-from moldau.rest.formats.plain import load
+from moldau.rest.errors import bad_request, unprocessable
+from moldau.rest.formats.plain import NumberOutOfRange, load
+from moldau.rest.values import INT32, natural
 
 if TYPE_CHECKING:
     from moldau.rest.engine.clients import Clients
     from moldau.rest.service import RestProxy
+
+
+_MOST_FIELDS: Final = 100
 
 
 class Response(NamedTuple):
@@ -73,7 +78,10 @@ class Request:
     def query(self, name: str, default: str = "") -> str:
         if self._query is None:
             text = self.scope["query_string"].decode("latin-1")
-            self._query = parse_qs(text, keep_blank_values=True, max_num_fields=100)
+            try:
+                self._query = parse_qs(text, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+            except ValueError:
+                raise bad_request(f"The query has more than {_MOST_FIELDS} parameters.") from None
         values = self._query.get(name)
         return values[0] if values else default
 
@@ -90,11 +98,11 @@ class Request:
         return self.query(name).lower() == "true"
 
     def path_number(self, name: str) -> int:
-        """Return a number of the path; a path without one does not exist."""
-        try:
-            return int(self.params[name])
-        except ValueError:
-            raise ApiError(404, 404, "HTTP 404 Not Found") from None
+        """Return the number of a partition or broker in the path; a path without one does not exist."""
+        found = natural(self.params[name], INT32)
+        if found is None:
+            raise ApiError(404, 404, "HTTP 404 Not Found")
+        return found
 
     async def body(self) -> bytes:
         return await read_body(self.scope, self.receive, self.proxy.settings.max_request_bytes)
@@ -105,9 +113,17 @@ class Request:
             pass
 
     async def json(self) -> Any:
-        """Return the body, None if it is empty; `ApiError` 400 if it is not JSON."""
+        """Return the body, None if it is empty; `ApiError` 400 if it is not JSON.
+
+        `ApiError` 422 if it has half of a surrogate pair, which no name and no config of Kafka can contain.
+        """
         body = await self.body()
-        return parse(body) if body.strip() else None
+        if not body.strip():
+            return None
+        value = parse(body)
+        if b"\\u" in body:
+            _check_text(value)
+        return value
 
 
 def parse(text: bytes | str) -> Any:
@@ -116,7 +132,18 @@ def parse(text: bytes | str) -> Any:
         return load(text)
     except RecursionError:
         raise bad_request("The JSON is nested too deeply.") from None
+    except NumberOutOfRange as error:
+        raise unprocessable(422, f"Error processing JSON: {error}") from None
     except UnicodeDecodeError as error:
         raise bad_request(f"The body is not UTF-8 (byte {error.start}).") from None
     except ValueError as error:
         raise bad_request(f"Error processing JSON: {error}") from None
+
+
+def _check_text(value: Any) -> None:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise unprocessable(422, "A text of the body is not valid in UTF-8.") from None
+    except RecursionError:
+        raise bad_request("The JSON is nested too deeply.") from None

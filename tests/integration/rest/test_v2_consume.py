@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import re
 import socket
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -66,6 +70,12 @@ def produce(rest: Api, topic: str, *values: Any) -> None:
     body = {"records": [{"value": value} for value in values]}
     answer = rest("POST", f"/topics/{topic}", body, embedded("json"))
     assert answer.status == 200, answer.body
+
+
+def produce_to(rest: Api, topic: str, partition: int, *values: Any) -> None:
+    body = {"records": [{"value": value, "partition": partition} for value in values]}
+    answer = rest("POST", f"/topics/{topic}", body, embedded("json"))
+    assert all(each["error_code"] is None for each in answer.body["offsets"]), answer.body
 
 
 def test_subscribed_instance_reads_and_commits(rest: Api) -> None:
@@ -189,6 +199,116 @@ def test_records_before_one_that_cannot_be_read_are_delivered(rest: Api) -> None
         assert rest("GET", f"{each.path}/records?timeout=200", accept=embedded("json")).error == (408, 40801)
         each.post("positions", {"offsets": [{"topic": "c-poison", "partition": 0, "offset": 3}]})
         assert each.values(1) == [3]
+
+
+def test_records_that_arrive_with_an_error_are_delivered(world: World, rest: Api) -> None:
+    """One partition has no offset to begin at; the records of the other arrive in the same response."""
+    rest("POST", world.v3("/topics"), {"topic_name": "c-error", "partitions_count": 2})
+    produce_to(rest, "c-error", 0, *range(20))
+    with instance(rest, "g-error", **{"auto.offset.reset": "none"}) as each:
+        each.assign("c-error", 0, 1)
+        offsets = [{"topic": "c-error", "partition": number, "offset": 99 * number} for number in (0, 1)]
+        each.post("positions", {"offsets": offsets})
+        found: list[int] = []
+        errors = 0
+
+        def all_arrived() -> bool:
+            nonlocal errors
+            answer = rest("GET", f"{each.path}/records?timeout=500&max_bytes=10", accept=embedded("json"))
+            if answer.status == 200:
+                found.extend(record["value"] for record in answer.body)
+            else:
+                errors += 1
+            return len(found) >= 20 and errors > 0
+
+        eventually(all_arrived, timeout=30, what="20 records and the error")
+        assert found == list(range(20))
+
+
+def test_records_that_have_no_form_in_json_fail_alone(rest: Api) -> None:
+    """Text that can just be parsed cannot be written within a list: an error, not a lost response."""
+    depths = range(880, 1000, 12)
+    texts = [b"1", *(b"[" * depth + b"]" * depth for depth in depths), b"2", b"1e999", b"3"]
+    records = [{"value": base64.b64encode(each).decode()} for each in texts]
+    assert rest("POST", "/topics/c-deep", {"records": records}, embedded("binary")).status == 200
+    with instance(rest, "g-deep") as each:
+        each.assign("c-deep", 0)
+        shown: list[int] = []
+        failed: list[int] = []
+
+        def all_read() -> bool:
+            accept = {"Accept": embedded("json")}
+            status, text, _ = rest.raw("GET", f"{each.path}/records?timeout=300", headers=accept)
+            if status == 200:
+                # Python's parser cannot read all that is written.
+                shown.extend(map(int, re.findall(rb'"offset":(\d+)', text)))
+            else:
+                assert (status, b"40801" in text) == (408, True), text
+                failed.append(len(shown) + len(failed))
+                where = {"topic": "c-deep", "partition": 0, "offset": failed[-1] + 1}
+                each.post("positions", {"offsets": [where]})
+            return len(shown) + len(failed) == len(texts)
+
+        eventually(all_read, timeout=30, what="all records")
+        last = len(texts) - 1
+        assert {0, last - 2, last} <= set(shown)
+        assert len(failed) > 1 and failed[-1] == last - 1
+        assert sorted(shown + failed) == list(range(len(texts)))
+
+
+def _ended(each: Instance, read: Future[Any], *request: Any) -> bool:
+    each.post(*request)
+    return read.done()
+
+
+def test_requests_do_not_wait_for_a_read(rest: Api) -> None:
+    """A read that waits ends when a seek arrives, and the next read begins at the new position."""
+    produce(rest, "c-turns", 1, 2)
+    with instance(rest, "g-turns", **{"consumer.request.timeout.ms": 30_000, "fetch.min.bytes": 100}) as each:
+        each.assign("c-turns", 0)
+        eventually(lambda: each.read("timeout=200"), timeout=20)
+        where = {"topic": "c-turns", "partition": 0, "offset": 0}
+        for path, body, status in (
+            ("positions", {"offsets": [where]}, 204),
+            ("offsets", {"offsets": [where]}, 200),
+            ("assignments", {"partitions": [where]}, 204),
+        ):
+            each.post("positions", {"offsets": [{**where, "offset": 2}]})
+            with ThreadPoolExecutor(1) as pool:
+                waiting = pool.submit(each.read, "timeout=30000")
+                # The first request may arrive before the read.
+                ended = partial(_ended, each, waiting, path, body, status)
+                eventually(ended, timeout=10, what=f"{path} ends a read")
+        each.post("positions", {"offsets": [where]})
+        assert each.values(2) == [1, 2]
+
+
+def test_a_seek_of_one_partition_leaves_the_others(world: World, rest: Api) -> None:
+    """Records that arrived but were not returned yet are returned once, in order."""
+    rest("POST", world.v3("/topics"), {"topic_name": "c-two", "partitions_count": 2})
+    for partition in (0, 1):
+        produce_to(rest, "c-two", partition, *range(10 * partition, 10 * partition + 5))
+    with instance(rest, "g-two") as each:
+        each.assign("c-two", 0, 1)
+        [first] = eventually(lambda: each.read("timeout=500&max_bytes=2"), timeout=20)
+        sought, other = first["partition"], 1 - first["partition"]
+        each.post("positions", {"offsets": [{"topic": "c-two", "partition": sought, "offset": 5}]})
+        assert each.values(5) == list(range(10 * other, 10 * other + 5))
+        assert each.read("timeout=300") == []
+
+
+def test_a_read_of_an_instance_that_is_deleted_meanwhile(rest: Api) -> None:
+    produce(rest, "c-deleted", 1)
+    each = Instance(rest, "g-deleted", **{"consumer.request.timeout.ms": 30_000})
+    each.assign("c-deleted", 0)
+    with socket.create_connection(("127.0.0.1", rest.port), timeout=20) as waiting:
+        accept = f"Accept: {embedded('json')}"
+        head = f"GET {each.path}/records?timeout=30000 HTTP/1.1\r\nHost: x\r\n{accept}\r\n\r\n"
+        waiting.sendall(head.encode())
+        for _ in range(3):
+            assert rest("GET", f"{each.path}/assignments").status == 200
+        assert rest("DELETE", each.path).status == 204
+        assert waiting.recv(12) == b"HTTP/1.1 404"
 
 
 def test_binary_is_the_default_format(rest: Api) -> None:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import base64
 import json
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from moldau.testing import Cluster
 from tests.harness.rest_proxy import Api, embedded, rest_proxy
+from tests.harness.waiting import eventually
 from tests.integration.rest.conftest import World
 from tests.integration.rest.test_v2_produce import SCHEMAS, stored
 
@@ -183,8 +186,25 @@ def test_subject_name_strategies(world: World) -> None:
         ({"value": 3}, 400),
         ({"partition_id": -1}, 40402),
         ({"partition_id": 77, "value": {"type": "JSON", "data": 1}}, 40403),
+        ({"partition_id": 1 << 31, "value": {"type": "JSON", "data": 1}}, 40402),
+        ({"partition_id": 1 << 70, "value": {"type": "JSON", "data": 1}}, 40402),
+        ({"value": {"type": [], "data": 1}}, 400),
+        ({"value": {"type": {}, "schema": "{}", "data": 1}}, 400),
+        ({"value": {"subject_name_strategy": [], "data": 1}}, 400),
+        ({"value": {"subject": [], "data": 1}}, 400),
+        ({"value": {"subject": "\ud800", "data": 1}}, 400),
+        ({"value": {"schema_version": [], "data": 1}}, 400),
+        ({"value": {"schema_version": 1 << 40, "data": 1}}, 400),
+        ({"value": {"schema_id": [], "data": 1}}, 400),
+        ({"value": {"schema_id": "9" * 5000, "data": 1}}, 400),
+        ({"value": {"type": "AVRO", "schema": [], "data": 1}}, 400),
         ({"timestamp": "yesterday"}, 400),
+        ({"timestamp": []}, 400),
+        ({"timestamp": "1969-12-31T00:00:00Z"}, 400),
         ({"headers": [{"value": "x"}]}, 400),
+        ({"headers": [{"name": "a\0b"}]}, 400),
+        ({"headers": 5}, 400),
+        (b'{"value":{"type":"JSON","data":1e999}}', 422),
     ],
 )
 def test_errors_of_records_are_results(world: World, record: Any, code: int) -> None:
@@ -229,6 +249,30 @@ def test_results_arrive_while_records_are_being_sent(world: World, rest: Api) ->
     assert len(stored(world, "p3-stream")) == 2503
 
 
+def test_records_that_are_not_valid_do_not_end_the_stream(world: World, rest: Api) -> None:
+    good = b'{"value":{"type":"JSON","data":1}}'
+    with open_request(rest, world.v3("/topics/p3-open/records")) as request:
+        request.send(b'{"partition_id":2147483648,"value":{"type":"JSON","data":1}}' + good)
+        assert request.head() == 200
+        assert [each["error_code"] for each in results(request.chunk())] == [40402, 200]
+        request.send(b'{"value":{"type":[]}}' + good)
+        assert [each["error_code"] for each in results(request.chunk())] == [400, 200]
+        request.end()
+        assert request.chunk() == b""
+
+
+def test_many_values_without_newlines(world: World, rest: Api) -> None:
+    with open_request(rest, world.v3("/topics/p3-one-line/records")) as request:
+        request.send(b"{}" * 30_000 + b"\n")
+        assert request.head() == 200
+        found = 0
+        while found < 30_000:
+            found += len(results(request.chunk()))
+        request.end()
+        assert request.chunk() == b""
+    assert rest("GET", "/topics/p3-one-line/partitions/0/offsets").body["end_offset"] == 30_000
+
+
 def test_a_client_that_leaves_ends_its_stream(world: World, rest: Api) -> None:
     with open_request(rest, world.v3("/topics/p3-left/records")) as request:
         request.send(b'{"value":{"type":"JSON","data":1}}{"value":')
@@ -260,6 +304,30 @@ def test_batches(world: World, rest: Api) -> None:
         assert rest("POST", path, {"entries": bad}).error == (422, 42208)
     assert rest("POST", path, b"").error == (422, 42208)
     assert rest("POST", path, {"entries": 3}).error == (400, 400)
+
+
+def test_a_batch_notices_that_its_topic_was_deleted() -> None:
+    """The proxy asks for the topic again after the first failure, as it does for streams."""
+    with (
+        Cluster(config={"auto.create.topics.enable": False}) as cluster,
+        rest_proxy(cluster.bootstrap_servers, producer_topic_metadata_refresh_interval_ms=200) as rest,
+        AdminClient({"bootstrap.servers": cluster.bootstrap_servers}) as admin,
+    ):
+        id = rest("GET", "/v3/clusters").body["data"][0]["cluster_id"]
+        entry = {"id": "a", "value": {"type": "JSON", "data": 1}}
+        admin.create_topics([NewTopic("gone", 1, 1)])
+
+        def failures() -> list[int]:
+            path = f"/v3/clusters/{id}/topics/gone/records:batch"
+            return [each["error_code"] for each in rest("POST", path, {"entries": [entry]}).body["failures"]]
+
+        assert failures() == []
+        admin.delete_topics(["gone"])
+        # The topic is checked for a minute otherwise, and the record waits for librdkafka's timeout.
+        eventually(lambda: failures() == [40403], timeout=30, what="the topic is gone")
+        start = time.monotonic()
+        assert failures() == [40403]
+        assert time.monotonic() - start < 4
 
 
 def test_unknown_topics_are_refused_quickly() -> None:

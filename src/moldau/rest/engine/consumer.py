@@ -21,8 +21,9 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from confluent_kafka import KafkaError as LibrdkafkaError
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.client.librdkafka.errors import client_error, is_refusal
+from moldau.client.librdkafka.errors import ClientError, client_error, is_refusal
 from moldau.client.librdkafka.properties import create, translate
+from moldau.rest.values import is_text
 
 logger = logging.getLogger(__name__)
 
@@ -65,6 +66,8 @@ class PolledConsumer:
         """`on_end` is called when the end of a partition is reached; `enable.partition.eof` must be set."""
         self._on_end = on_end
         self._refusal: KafkaError | None = None
+        #: An error that arrived after records, which are returned first.
+        self._failure: KafkaError | None = None
         settings = {**_DEFAULTS, **translate(properties), "error_cb": self._on_error}
         self._consumer: Consumer = create(Consumer, settings, _warn)
         #: A consumer without a subscription does not need its group.
@@ -74,16 +77,32 @@ class PolledConsumer:
         self.closed = False
 
     def take(self, most: int = _MOST_RECORDS) -> list[Message]:
-        """Return the records that have arrived; `KafkaError` if the consumer cannot read."""
-        if self.closed:
-            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, "The consumer is closed.")
-        try:
-            arrived = self._consumer.consume(most, 0)
-        except KafkaException as error:
-            raise client_error(error.args[0]) from None
+        """Return the records that have arrived; `KafkaError` if the consumer cannot read.
+
+        An error among records is raised by the next call, after they were returned.
+        """
+        records = self._arrived(most) if self._failure is None else []
+        if records or self._failure is None:
+            return records
+        failure, self._failure = self._failure, None
+        raise failure
+
+    def _arrived(self, most: int) -> list[Message]:
+        arrived = self._now(self._consumer.consume, most, 0)
         if self._refusal is not None and not arrived:
             raise self._refusal
-        return [message for message in arrived if self._is_record(message)]
+        records = []
+        for message in arrived:
+            try:
+                if self._is_record(message):
+                    records.append(message)
+            except KafkaError as error:
+                self._failure = self._failure or error
+        return records
+
+    def raise_later(self, failure: KafkaError) -> None:
+        """Let the next call of `take` raise an error, for a caller that returns records first."""
+        self._failure = failure
 
     async def wait(
         self, deadline: float, most: int = _MOST_RECORDS, stopped: Callable[[], bool] | None = None
@@ -110,17 +129,18 @@ class PolledConsumer:
                 raise client_error(error.args[0]) from None
 
     def subscribe(self, topics: list[str]) -> None:
-        if not all(map(is_utf8, topics)):
+        if not all(map(is_text, topics)):
             # librdkafka's binding would end the process.
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, "A topic name is not valid in UTF-8.")
-        self._ignored = frozenset()
+        self._ignored, self._failure = frozenset(), None
         self._now(self._consumer.subscribe, topics)
 
     def unsubscribe(self) -> None:
+        self._failure = None
         self._now(self._consumer.unsubscribe)
 
     def assign(self, partitions: list[TopicPartition]) -> None:
-        self._ignored = frozenset({ErrorCode.GROUP_AUTHORIZATION_FAILED})
+        self._ignored, self._failure = frozenset({ErrorCode.GROUP_AUTHORIZATION_FAILED}), None
         self._now(self._consumer.assign, partitions)
 
     def assignment(self) -> list[TopicPartition]:
@@ -130,8 +150,8 @@ class PolledConsumer:
         """Mark records as consumed, for the next commit; partitions that were revoked are skipped."""
         for position in positions:
             try:
-                self._consumer.store_offsets(offsets=[position])
-            except KafkaException as error:
+                self._now(self._consumer.store_offsets, offsets=[position])
+            except ClientError as error:
                 logger.debug("%s", error)
 
     async def commit(self, offsets: list[TopicPartition] | None = None) -> None:
@@ -193,15 +213,6 @@ class PolledConsumer:
         if is_refusal(error):
             self._refusal = client_error(error)
         logger.debug("Consumer: %s", error)
-
-
-def is_utf8(text: str) -> bool:
-    """Return whether text has a form in UTF-8; half of a surrogate pair, which JSON can escape, has none."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _warn(name: str) -> None:

@@ -6,8 +6,9 @@ import asyncio
 import logging
 import uuid
 from collections import deque
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import AsyncIterator, Hashable, Iterable, Mapping
 from concurrent.futures import Executor
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +36,11 @@ class InstanceConfig:
 
 
 class Instance:
-    """A consumer that a client created. Its requests are served one after the other."""
+    """A consumer that a client created. Its requests are served one after the other.
+
+    `exclusive` is the turn of a request. A read that waits for records ends early if another kind of request
+    needs its turn, because a seek or a subscription must not wait for the timeout of the read.
+    """
 
     def __init__(
         self, group: str, name: str, config: InstanceConfig, consumer: PolledConsumer, owner: Hashable
@@ -46,12 +51,31 @@ class Instance:
         self.topics: list[str] = []
         self.pattern: str | None = None
         self.assigned: dict[tuple[str, int], int] = {}
-        #: Records that arrived but did not fit the last response.
+        #: Records that arrived and were not returned yet, in order.
         self.waiting: deque[Message] = deque()
-        self.lock = asyncio.Lock()
+        self._lock = asyncio.Lock()
+        #: Requests other than reads that wait for their turn.
+        self._claims = 0
         self.expires = 0.0
         #: Requests that use the instance now: it does not expire meanwhile.
         self.users = 0
+
+    @asynccontextmanager
+    async def exclusive(self, *, interrupt: bool = True) -> AsyncIterator[None]:
+        self._claims += interrupt
+        try:
+            await self._lock.acquire()
+        finally:
+            self._claims -= interrupt
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    @property
+    def is_claimed(self) -> bool:
+        """Whether the read whose turn it is should end."""
+        return self._claims > 0
 
     def subscribe(self, topics: list[str], pattern: str | None) -> None:
         if self.assigned:
@@ -63,6 +87,8 @@ class Instance:
             return
         self.consumer.subscribe(topics if pattern is None else [subscription_of(pattern)])
         self.topics, self.pattern = topics, pattern
+        if pattern is None:
+            self.waiting = deque(each for each in self.waiting if each.topic() in topics)
 
     def unsubscribe(self) -> None:
         self.topics, self.pattern = [], None
@@ -80,6 +106,7 @@ class Instance:
     def assign(self, partitions: list[tuple[str, int]]) -> None:
         if self.topics or self.pattern is not None:
             raise errors.illegal_state(_EXCLUSIVE)
+        self._keep_positions()
         self.assigned = {each: self.assigned.get(each, _STORED) for each in dict.fromkeys(partitions)}
         self._reassign()
 
@@ -96,13 +123,14 @@ class Instance:
 
     async def seek(self, positions: Mapping[tuple[str, int], int]) -> None:
         self.check_held(positions)
-        self.waiting = deque(
-            each for each in self.waiting if (each.topic(), each.partition()) not in positions
-        )
         if self.assigned:
+            self._keep_positions()
             self.assigned.update(positions)
             self._reassign()
             return
+        self.waiting = deque(
+            each for each in self.waiting if (each.topic(), each.partition()) not in positions
+        )
         for (topic, partition), offset in positions.items():
             await self._seek(TopicPartition(topic, partition, offset))
 
@@ -121,7 +149,16 @@ class Instance:
                     raise
                 await asyncio.sleep(0.05)
 
+    def _keep_positions(self) -> None:
+        """Let assigned partitions continue at their first record that was not returned."""
+        for each in reversed(self.waiting):
+            key = (str(each.topic()), each.partition() or 0)
+            if key in self.assigned:
+                self.assigned[key] = each.offset() or 0
+
     def _reassign(self) -> None:
+        """Assign all partitions again; they are fetched from their positions."""
+        self.waiting.clear()
         self.consumer.assign(
             [TopicPartition(topic, number, offset) for (topic, number), offset in self.assigned.items()]
         )
@@ -141,6 +178,7 @@ class Instance:
         )
 
 
+_RESETS = {"none": "error"}
 _EXCLUSIVE = "Subscription to topics, partitions and pattern are mutually exclusive"
 #: librdkafka's offset for the committed one.
 _STORED = -1000
@@ -171,7 +209,8 @@ class Instances:
         self.check_room()
         wanted = {**properties, "group.id": group}
         if config.auto_offset_reset is not None:
-            wanted["auto.offset.reset"] = config.auto_offset_reset
+            # librdkafka's name for Java's.
+            wanted["auto.offset.reset"] = _RESETS.get(config.auto_offset_reset, config.auto_offset_reset)
         if config.auto_commit is not None:
             wanted["enable.auto.commit"] = config.auto_commit
         try:

@@ -27,6 +27,9 @@ _POLL_S: Final = 0.001
 #: Polls are as rare as this if reports do not arrive: a broker is down.
 _SLOWEST_POLL_S: Final = 0.05
 _CLOSE_S: Final = 5.0
+#: What the binding raises for values that the types of C cannot hold. It must not leave `begin`, which has
+#: handed over the records before.
+_UNSENDABLE: Final = (OverflowError, TypeError, ValueError)
 _DEFAULTS: Final[Mapping[str, Any]] = {
     # Java's partitioner, and its guarantees.
     "partitioner": "murmur2_random",
@@ -99,6 +102,7 @@ class SharedProducer:
             # Reports of other requests need not wait for the timer.
             self._take_reports()
         batch = _Batch(len(records), self._loop.create_future())
+        deadline: float | None = None
         produce, report = self._producer.produce, self._report
         for index, (key, value, partition, timestamp, headers) in enumerate(records):
             on_delivery = partial(report, batch, index)
@@ -109,9 +113,13 @@ class SharedProducer:
                     produce(topic, value, key, partition, on_delivery)
                 self._missing += 1
             except BufferError:
-                await self._send_later(topic, records[index], batch, index, on_delivery)
+                # One deadline for all records of the request.
+                deadline = deadline or self._loop.time() + self._max_block_s
+                await self._send_later(topic, records[index], batch, index, on_delivery, deadline)
             except KafkaException as error:
                 batch.set(index, client_error(error.args[0]))
+            except _UNSENDABLE as error:
+                batch.set(index, KafkaError(ErrorCode.INVALID_RECORD, f"The record is not valid: {error}"))
         self._watch()
         return batch.done
 
@@ -122,9 +130,9 @@ class SharedProducer:
         batch: _Batch,
         index: int,
         on_delivery: Callable[[LibrdkafkaError | None, Message], None],
+        deadline: float,
     ) -> None:
-        """Send a record when the buffer has space, or report that it has none."""
-        deadline = self._loop.time() + self._max_block_s
+        """Send a record when the buffer has space, or report that it has none until the deadline."""
         key, value, partition, timestamp, headers = record
         while True:
             self._watch()
@@ -142,6 +150,9 @@ class SharedProducer:
                 return
             except KafkaException as error:
                 batch.set(index, client_error(error.args[0]))
+                return
+            except _UNSENDABLE as error:
+                batch.set(index, KafkaError(ErrorCode.INVALID_RECORD, f"The record is not valid: {error}"))
                 return
 
     def _watch(self) -> None:

@@ -1,24 +1,26 @@
 """Avro's JSON encoding ↔ its binary encoding.
 
 A value of a union is an object with the name of its branch, `{"string": "a"}`, or null; bytes are text of the
-characters U+0000 to U+00FF. Logical types are those that they annotate. fastavro reads and writes the binary
-encoding; its own JSON encoding does not accept records that contain themselves in arrays or maps.
+characters U+0000 to U+00FF; numbers that are not finite are text. Logical types are those that they annotate.
+fastavro reads and writes the binary encoding; its own JSON encoding does not accept records that contain
+themselves in arrays or maps.
 """
 
 from __future__ import annotations
 
-import io
 import json
+import math
 from collections.abc import Mapping
 from typing import Any, Final
-
-import fastavro
 
 from moldau.client.registry.codecs.avro import AvroCodec
 from moldau.client.registry.serdes.framing import frame
 from moldau.rest.formats.bounds import has_items_without_bytes
 
 _RANGES: Final = {"int": 1 << 31, "long": 1 << 63}
+#: JSON has no such numbers; Java's encoder writes them as text.
+_NOT_FINITE: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+_NOT_FINITE_NAMES: Final = {str(number): name for name, number in _NOT_FINITE.items()}
 _NAMED: Final = frozenset({"record", "error", "enum", "fixed"})
 #: The branches of a union that can hold a value of a Python type, in the order of preference.
 _BRANCHES: Final[Mapping[type, tuple[str, ...]]] = {
@@ -51,16 +53,10 @@ class AvroJson:
     def encode(self, data: Any) -> bytes:
         return self._codec.encode(self._value(self._schema, data))
 
-    def decode(self, framed: bytes) -> Any:
+    def decode(self, data: bytes, indexes: tuple[int, ...] = ()) -> Any:
         if self._unbounded:
             raise ValueError("the schema has an array whose items take no bytes, which is not read")
-        if _type(self._schema) == "bytes":
-            return self._shown(self._schema, self._codec.decode(framed))
-        stream = io.BytesIO(framed)
-        value = fastavro.schemaless_reader(stream, self._schema, None, return_named_type=True)
-        if stream.read(1):
-            raise ValueError("unexpected bytes after the Avro data")
-        return self._shown(self._schema, value)
+        return self._shown(self._schema, self._codec.decode(data, named_types=True))
 
     def _value(self, schema: Any, data: Any) -> Any:
         """Return what fastavro writes: unions as pairs of branch and value, bytes as bytes."""
@@ -109,6 +105,8 @@ class AvroJson:
             return [self._shown(schema["items"], each) for each in value]
         if kind == "map":
             return {name: self._shown(schema["values"], each) for name, each in value.items()}
+        if isinstance(value, float) and not math.isfinite(value):
+            return _NOT_FINITE_NAMES[str(value)]
         return value.decode("latin-1") if isinstance(value, bytes) else value
 
     def _shown_union(self, branches: list[Any], value: Any) -> Any:
@@ -147,6 +145,8 @@ def _primitive(kind: str, data: Any) -> Any:
             raise ValueError(f"{json.dumps(data)[:100]} is not of the type {kind}")
         return data
     if kind in ("float", "double"):
+        if isinstance(data, str) and data in _NOT_FINITE:
+            return _NOT_FINITE[data]
         return float(_checked(data, float, kind) if not isinstance(data, int) else data)
     if kind in ("bytes", "fixed"):
         return _checked(data, str, kind).encode("latin-1")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import math
 from typing import Any, Final
 
 from moldau.http.asgi import encode_json
-from moldau.rest.errors import bad_request, undeserializable
+from moldau.rest.errors import bad_request, nested_too_deeply, undeserializable
 
 BINARY: Final = "binary"
 JSON: Final = "json"
@@ -16,12 +17,16 @@ STRING: Final = "string"
 PLAIN: Final = frozenset({BINARY, JSON, STRING})
 
 
+class NumberOutOfRange(ValueError):
+    """A number of a JSON text is larger than a double can be."""
+
+
 def encode(kind: str, data: Any) -> bytes | None:
     """Return the bytes of a key or value; None for null. `ApiError` 400 if the data is not of the format."""
     if data is None:
         return None
     if kind == JSON:
-        return encode_json(data)
+        return encode_nested(data)
     if not isinstance(data, str):
         expected = "a base64 string" if kind == BINARY else "a string"
         raise bad_request(f"data={_shown(data)} is not {expected}.")
@@ -31,6 +36,14 @@ def encode(kind: str, data: Any) -> bytes | None:
         return base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
         raise bad_request(f"data={_shown(data)} is not a valid base64 string.") from None
+
+
+def encode_nested(data: Any) -> bytes:
+    """Return JSON; `ApiError` 422 if it is nested as deeply as it can just be read."""
+    try:
+        return encode_json(data)
+    except RecursionError:
+        raise nested_too_deeply() from None
 
 
 def decode(kind: str, data: bytes | None) -> Any:
@@ -46,7 +59,7 @@ def decode(kind: str, data: bytes | None) -> Any:
 
 
 def load(text: bytes | bytearray | str) -> Any:
-    """Parse JSON in UTF-8; `ValueError` also for NaN and Infinity, which Python's parser accepts."""
+    """Parse JSON in UTF-8; `ValueError` also for NaN and infinite numbers, which Python's parser accepts."""
     return _DECODE(text if isinstance(text, str) else text.decode())
 
 
@@ -54,10 +67,20 @@ def _refuse(name: str) -> Any:
     raise ValueError(f"{name} is not a JSON value")
 
 
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise NumberOutOfRange(f"the number {text[:100]} is out of the range of a double")
+    return number
+
+
 #: `json.loads` would create a decoder for each value.
-_DECODE: Final = json.JSONDecoder(parse_constant=_refuse).decode
+_DECODE: Final = json.JSONDecoder(parse_float=_finite, parse_constant=_refuse).decode
 
 
 def _shown(data: Any) -> str:
-    text = json.dumps(data, ensure_ascii=False)
+    try:
+        text = json.dumps(data, ensure_ascii=False)
+    except RecursionError:
+        return "…"
     return text if len(text) <= 100 else f"{text[:100]}…"

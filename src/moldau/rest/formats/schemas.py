@@ -13,6 +13,8 @@ from moldau.http.asgi import encode_json
 from moldau.http.errors import ApiError
 from moldau.rest import errors
 from moldau.rest.errors import bad_request, serialization, undeserializable
+from moldau.rest.formats.plain import load
+from moldau.rest.values import INT32, is_number, is_text, natural
 
 if TYPE_CHECKING:
     from moldau.client.registry.client import AsyncRegistryClient
@@ -26,7 +28,10 @@ _NO_REGISTRY: Final = "Schema Registry not defined, no Schema Registry client av
 
 
 class Codec(Protocol):
-    """JSON of a request ↔ bytes of a record, without the frame. Raises `ValueError` and the like."""
+    """JSON of a request ↔ bytes of a record, without the frame. Raises `ValueError` and the like.
+
+    `indexes` is the message type of Protobuf.
+    """
 
     @property
     def name(self) -> str | None: ...
@@ -35,7 +40,7 @@ class Codec(Protocol):
 
     def encode(self, data: Any) -> bytes: ...
 
-    def decode(self, framed: bytes) -> Any: ...
+    def decode(self, data: bytes, indexes: tuple[int, ...] = ()) -> Any: ...
 
 
 class Decoded(NamedTuple):
@@ -57,11 +62,15 @@ class UsedSchema:
         self._frame = codec.frame(id)
 
     def encode(self, data: Any) -> bytes:
-        """Return a framed record; `ApiError` 400 if the data does not fit the schema."""
+        """Return a framed record; `ApiError` 400 if the data does not fit the schema, 422 if too deep."""
+        from moldau.client.registry.codecs.bounds import NestedTooDeeply, TooManyParts
+
         try:
             return self._frame + self._codec.encode(data)
         except ApiError:
             raise
+        except (RecursionError, NestedTooDeeply, TooManyParts):
+            raise errors.nested_too_deeply() from None
         except Exception as error:  # noqa: BLE001  the libraries raise anything, fastavro a plain Exception
             raise bad_request(f"The data does not fit the {self.format} schema: {error}") from None
 
@@ -104,15 +113,11 @@ class SchemaFormats:
         strategy: str | None = None,
     ) -> UsedSchema:
         """Return a schema by its id; `ApiError` 42207 if the registry does not have it."""
-        if isinstance(id, str) and id.strip().isdecimal():
-            # Confluent's proxy takes a number in quotes, too, and clients send it.
-            id = int(id)
-        if isinstance(id, bool) or not isinstance(id, int):
-            raise bad_request("A schema id is a number.")
+        id = _number(id, "id")
         schema = await self._ask(
             self.registry.schema_by_id(id), f"Error when fetching schema by id. schemaId = {id}"
         )
-        found = FORMATS[schema.schema_type]
+        found = _format(schema)
         if kind is not None and found != kind:
             raise bad_request(f"Schema {id} is of the format {found}, not {kind}.")
         codec = await self._codec(schema)
@@ -136,6 +141,7 @@ class SchemaFormats:
             failure = f"Error when fetching latest schema version. subject = {subject}"
             registered = await self._ask(self.registry.latest(subject), failure)
         else:
+            version = _number(version, "version")
             failure = f"Schema does not exist for subject: {subject}, version: {version}"
             registered = await self._ask(self.registry.version(subject, version), failure)
         return await self._used(registered)
@@ -153,7 +159,7 @@ class SchemaFormats:
         """Return the schema with a text, registered under its subject if it is new."""
         from moldau.client.registry.types import RegistryError, Schema
 
-        if not isinstance(text, str):
+        if not is_text(text):
             raise bad_request("A schema is a string.")
         schema = Schema(text, TYPES[kind])
         codec = await self._codec(schema)
@@ -185,13 +191,17 @@ class SchemaFormats:
                 if len(self._by_id) >= _MOST_CODECS:
                     self._by_id.clear()
                 known = self._by_id[(name.id, name.guid)] = (schema.schema_type, await self._codec(schema))
-            return Decoded(known[0], name.id, known[1].decode(rest))
+            if known[0] == "PROTOBUF":
+                name, rest = framing.of_record(data, headers or (), key=is_key, with_indexes=True)
+            return Decoded(known[0], name.id, known[1].decode(rest, name.indexes))
+        except RecursionError:
+            raise undeserializable(f"Error deserializing a {kind} record: it is nested too deeply") from None
         except Exception as error:  # noqa: BLE001  as for encoding; bytes may be anything
             raise undeserializable(f"Error deserializing a {kind} record: {error}") from None
 
     async def _used(self, registered: RegisteredSchema) -> UsedSchema:
         codec = await self._codec(registered.schema)
-        kind = FORMATS[registered.schema.schema_type]
+        kind = _format(registered.schema)
         return UsedSchema(registered.id, registered.subject, registered.version, kind, codec)
 
     async def _codec(self, schema: Schema) -> Codec:
@@ -216,6 +226,20 @@ class SchemaFormats:
             raise _registry_error(failure, error) from None
 
 
+def _number(value: Any, what: str) -> int:
+    """Return an id or version; Confluent's proxy takes a number in quotes, too, and clients send it."""
+    found = natural(value.strip(), INT32) if isinstance(value, str) else value
+    if not is_number(found, INT32):
+        raise bad_request(f"A schema {what} is a number.")
+    return found
+
+
+def _format(schema: Schema) -> str:
+    if schema.schema_type not in FORMATS:
+        raise serialization(f"The proxy does not know schemas of the type {schema.schema_type}.")
+    return FORMATS[schema.schema_type]
+
+
 def _registry_error(failure: str, error: Any) -> ApiError:
     if error.status in (401, 403):
         return ApiError(403, errors.KAFKA_AUTHORIZATION, failure)
@@ -228,6 +252,8 @@ def _subject(strategy: str | None, topic: str, is_key: bool, record: str | None)
         return f"{topic}-{'key' if is_key else 'value'}"
     if record is None:
         raise bad_request(f"Cannot use schema_subject_strategy={strategy} without schema_id or schema.")
+    if not is_text(record):
+        raise bad_request("The name of the schema is not valid in UTF-8.")
     return record if strategy == "RECORD_NAME" else f"{topic}-{record}"
 
 
@@ -273,8 +299,8 @@ class JsonSchemaJson:
             self._codec.check(data)
         return encode_json(data)
 
-    def decode(self, framed: bytes) -> Any:
-        return self._codec.decode(framed, validate=False)
+    def decode(self, data: bytes, indexes: tuple[int, ...] = ()) -> Any:
+        return load(data)
 
 
 class ProtobufJson:
@@ -304,13 +330,10 @@ class ProtobufJson:
             raise bad_request(str(error)) from None
         return message.SerializeToString()
 
-    def decode(self, framed: bytes) -> Any:
+    def decode(self, data: bytes, indexes: tuple[int, ...] = ()) -> Any:
         from google.protobuf import json_format
 
-        from moldau.client.registry.serdes.framing import read_indexes
-
-        indexes, start = read_indexes(framed, 0)
-        message = self._codec.decode(framed[start:], indexes)
+        message = self._codec.decode(data, indexes)
         return json_format.MessageToDict(
             message, always_print_fields_with_no_presence=True, preserving_proto_field_name=True
         )

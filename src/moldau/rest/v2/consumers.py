@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from typing import Any, TypeGuard
 
 from confluent_kafka import TopicPartition
 
+from moldau.base.errors import KafkaError
 from moldau.base.ids import TopicPartition as PartitionId
 from moldau.client.admin.client import checked
 from moldau.client.admin.offsets import OffsetSpec
 from moldau.rest import errors
-from moldau.rest.engine.consumer import is_utf8
 from moldau.rest.engine.instances import Instance, InstanceConfig
 from moldau.rest.errors import unprocessable
 from moldau.rest.request import NO_CONTENT, Request, Response
 from moldau.rest.v2 import media
 from moldau.rest.v2.media import EMBEDDED, v2_response
+from moldau.rest.values import INT16, INT32, INT64, is_number, is_text, milliseconds
 
 _FORMATS = frozenset(EMBEDDED.values())
+#: Of the names of topics and instances, and of configs.
+_LONGEST_TEXT = 1000
 
 
 @contextmanager
@@ -31,6 +33,11 @@ def used_instance(request: Request) -> Iterator[Instance]:
     instance.users += 1
     try:
         yield instance
+    except KafkaError:
+        if instance.consumer.closed:
+            # Another request has deleted it.
+            raise errors.instance_not_found() from None
+        raise
     finally:
         instance.users -= 1
         instances.touch(instance)
@@ -57,11 +64,12 @@ async def subscribe(request: Request) -> Response:
     topics, pattern = body.get("topics"), body.get("topic_pattern")
     if topics is not None and not _is_strings(topics):
         raise unprocessable(422, "topics is a list of names")
-    if pattern is not None and not (isinstance(pattern, str) and is_utf8(pattern)):
+    if pattern is not None and not is_text(pattern):
         raise unprocessable(422, "topic_pattern is a string")
     with used_instance(request) as instance:
         if topics is not None or pattern is not None:
-            instance.subscribe(topics or [], None if topics is not None else pattern)
+            async with instance.exclusive():
+                instance.subscribe(topics or [], None if topics is not None else pattern)
     return NO_CONTENT
 
 
@@ -72,14 +80,16 @@ async def subscription(request: Request) -> Response:
 
 async def unsubscribe(request: Request) -> Response:
     with used_instance(request) as instance:
-        instance.unsubscribe()
+        async with instance.exclusive():
+            instance.unsubscribe()
     return NO_CONTENT
 
 
 async def assign(request: Request) -> Response:
     partitions = _partitions(await _body(request))
     with used_instance(request) as instance:
-        instance.assign(partitions)
+        async with instance.exclusive():
+            instance.assign(partitions)
     return NO_CONTENT
 
 
@@ -91,15 +101,15 @@ async def assignments(request: Request) -> Response:
 
 async def commit(request: Request) -> Response:
     body = await _body(request, required=False)
+    offsets = None
+    if body:
+        # A client names the last record that it has processed.
+        offsets = [
+            TopicPartition(topic, number, offset + 1, _metadata(each))
+            for topic, number, offset, each in _offsets(body)
+        ]
     with used_instance(request) as instance:
-        if not body:
-            await instance.consumer.commit()
-        else:
-            # A client names the last record that it has processed.
-            offsets = [
-                TopicPartition(topic, number, offset + 1, str(each.get("metadata") or ""))
-                for topic, number, offset, each in _offsets(body)
-            ]
+        async with instance.exclusive():
             await instance.consumer.commit(offsets)
     return v2_response([])
 
@@ -139,7 +149,8 @@ async def seek(request: Request) -> Response:
             wanted = [TopicPartition(topic, number, time) for (topic, number), time in times.items()]
             for found in await instance.consumer.offsets_for_times(wanted):
                 positions[(found.topic, found.partition)] = found.offset
-        await instance.seek(positions)
+        async with instance.exclusive():
+            await instance.seek(positions)
     return NO_CONTENT
 
 
@@ -157,7 +168,8 @@ async def _seek_all(request: Request, spec: int) -> Response:
     with used_instance(request) as instance:
         instance.check_held((each.topic, each.partition) for each in wanted)
         found = checked(await request.clients.admin.list_offsets(dict.fromkeys(wanted, spec)))
-        await instance.seek({(each.topic, each.partition): found[each].offset for each in wanted})
+        async with instance.exclusive():
+            await instance.seek({(each.topic, each.partition): found[each].offset for each in wanted})
     return NO_CONTENT
 
 
@@ -175,7 +187,7 @@ async def _body(request: Request, *, required: bool = True) -> dict[str, Any]:
 
 
 def _config(body: dict[str, Any]) -> InstanceConfig:
-    kind = str(body.get("format") or "binary").lower()
+    kind = (_optional_text(body, "format") or "binary").lower()
     if kind not in _FORMATS:
         raise unprocessable(422, "Invalid format type.")
     min_bytes = _optional_number(body, "fetch.min.bytes", "responseMinBytes")
@@ -200,16 +212,24 @@ def _optional_text(body: dict[str, Any], name: str) -> str | None:
     value = body.get(name)
     if value is None:
         return None
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    text = str(value) if isinstance(value, int | float) else value
+    if not is_text(text) or len(text) > _LONGEST_TEXT:
+        raise unprocessable(422, f"{name} is a text of at most {_LONGEST_TEXT} characters")
+    return text
 
 
 def _optional_number(body: dict[str, Any], *names: str) -> int | None:
     for name in names:
         if body.get(name) is not None:
             try:
-                return int(body[name])
+                found = int(body[name])
             except (TypeError, ValueError):
                 raise unprocessable(422, f"{name} is a number") from None
+            if abs(found) > INT32:
+                raise unprocessable(422, f"{name} is a number of 32 bits")
+            return found
     return None
 
 
@@ -222,7 +242,7 @@ def _entries(body: dict[str, Any], name: str) -> list[tuple[str, int, dict[str, 
     for each in entries:
         topic = each.get("topic") if isinstance(each, dict) else None
         number = each.get("partition") if isinstance(each, dict) else None
-        if not _is_name(topic) or not isinstance(number, int) or number < 0:
+        if not _is_name(topic) or not is_number(number, INT32):
             raise unprocessable(422, f"An entry of {name} has a topic and a partition.")
         found.append((topic, number, each))
     return found
@@ -238,18 +258,30 @@ def _offsets(body: dict[str, Any]) -> list[tuple[str, int, int, dict[str, Any]]]
         offset = each.get("offset")
         if isinstance(offset, bool) or not isinstance(offset, int) or offset < 0:
             raise unprocessable(422, "offset must be greater than or equal to 0")
+        # The offset after it is committed.
+        if offset >= INT64:
+            raise unprocessable(422, f"offset must be less than {INT64}")
         found.append((topic, number, offset, each))
     return found
 
 
 def _timestamp(value: Any) -> int:
     """Return milliseconds from an ISO 8601 time or a number of milliseconds."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
     try:
-        return int(datetime.fromisoformat(str(value)).timestamp() * 1000)
-    except ValueError:
+        time = value if is_number(value, INT64) else milliseconds(value)
+    except (TypeError, ValueError):
         raise unprocessable(422, "timestamp is a time in ISO 8601") from None
+    # Times before 1970 are before all records; negative numbers have other meanings in Kafka.
+    return max(0, time)
+
+
+def _metadata(entry: dict[str, Any]) -> str:
+    value = entry.get("metadata")
+    if isinstance(value, int | float):
+        value = str(value)
+    if value is not None and (not is_text(value) or len(value.encode()) > INT16):
+        raise unprocessable(422, f"metadata is a text of at most {INT16} bytes")
+    return value or ""
 
 
 def _is_strings(value: Any) -> bool:
@@ -257,7 +289,7 @@ def _is_strings(value: Any) -> bool:
 
 
 def _is_name(value: Any) -> TypeGuard[str]:
-    return isinstance(value, str) and value != "" and is_utf8(value)
+    return is_text(value) and 0 < len(value) <= _LONGEST_TEXT
 
 
 def _quoted(text: str) -> str:

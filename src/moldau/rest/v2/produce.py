@@ -8,7 +8,6 @@ import json
 from typing import Any
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.http.asgi import encode_json
 from moldau.http.errors import ApiError
 from moldau.rest import errors
 from moldau.rest.engine.producer import OutgoingRecord, Result
@@ -17,6 +16,7 @@ from moldau.rest.formats.schemas import SchemaFormats, UsedSchema
 from moldau.rest.request import Request, Response, parse
 from moldau.rest.v2 import media
 from moldau.rest.v2.media import EMBEDDED
+from moldau.rest.values import INT32
 
 _FORMATS = tuple(EMBEDDED)
 #: A client may not choose a partition in the path.
@@ -81,12 +81,13 @@ def _plain_records(kind: str, records: list[Any], partition: int) -> list[Outgoi
                     )
                 )
         else:
+            encode = plain.encode_nested
             for each in records:
                 key, value = each.get("key"), each.get("value")
                 outgoing.append(
                     OutgoingRecord(
-                        None if key is None else encode_json(key),
-                        None if value is None else encode_json(value),
+                        None if key is None else encode(key),
+                        None if value is None else encode(value),
                         _partition(each, partition),
                     )
                 )
@@ -111,6 +112,8 @@ def _partition(record: dict[str, Any], partition: int) -> int:
         return partition
     if isinstance(chosen, bool) or not isinstance(chosen, int) or chosen < 0:
         raise errors.unprocessable(422, "partition must be greater than or equal to 0")
+    if chosen > INT32:
+        raise errors.unprocessable(422, f"partition must be less than or equal to {INT32}")
     return chosen
 
 

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Any, Final
 
 from confluent_kafka import Message
 
+from moldau.base.errors import KafkaError
+from moldau.http.asgi import encode_json
 from moldau.http.errors import ApiError
 from moldau.http.requests import ClientDisconnected
 from moldau.rest.engine.instances import Instance
-from moldau.rest.errors import format_mismatch
+from moldau.rest.errors import format_mismatch, undeserializable
 from moldau.rest.formats import plain
 from moldau.rest.formats.schemas import SchemaFormats
 from moldau.rest.request import Request, Response
 from moldau.rest.v2 import media
 from moldau.rest.v2.consumers import used_instance
-from moldau.rest.v2.media import EMBEDDED, V2, v2_response
+from moldau.rest.v2.media import EMBEDDED, V2
 
 _BINARY: Final = "application/vnd.kafka.binary.v2+json"
 #: Binary first: it answers clients that accept anything.
 _OFFERED: Final = (_BINARY, V2, *(each for each in EMBEDDED if each != _BINARY))
+#: Bounds a response of records without keys and values.
+_MOST_RECORDS: Final = 100_000
 
 
 async def read(request: Request) -> Response:
@@ -29,42 +34,41 @@ async def read(request: Request) -> Response:
     with used_instance(request) as instance:
         if not _matches(EMBEDDED.get(media_type, plain.BINARY), instance.config.format):
             raise format_mismatch()
-        async with instance.lock:
-            answer = await _read(request, instance)
-    return v2_response(answer, media_type=media_type)
+        async with instance.exclusive(interrupt=False):
+            records = await _read(request, instance)
+    return Response(200, b"[" + b",".join(records) + b"]", media_type.encode("ascii"))
 
 
-async def _read(request: Request, instance: Instance) -> list[dict[str, Any]]:
-    """Return the next records; a client that has left does not consume any."""
+async def _read(request: Request, instance: Instance) -> list[bytes]:
+    """Return the next records as JSON; a client that has left does not consume any."""
     gone = asyncio.ensure_future(request.disconnected())
     try:
-        records = await _collect(request, instance, gone.done)
+        count = await _collect(request, instance, lambda: gone.done() or instance.is_claimed)
         if gone.done():
-            instance.waiting.extendleft(reversed(records))
             raise ClientDisconnected
-        return await _decoded_records(request.proxy.schemas, instance, records)
+        return await _decoded_records(request.proxy.schemas, instance, count)
     finally:
         gone.cancel()
 
 
-async def _decoded_records(
-    formats: SchemaFormats, instance: Instance, records: list[Message]
-) -> list[dict[str, Any]]:
+async def _decoded_records(formats: SchemaFormats, instance: Instance, count: int) -> list[bytes]:
     """Return the records before the first that cannot be deserialized; if it is the first, its error.
 
-    It remains the next record of the instance, until the client seeks past it.
+    It remains the next record of the instance, until the client seeks past it. Records are taken out at the
+    end, so none is lost if the request fails or is cancelled.
     """
-    answer: list[dict[str, Any]] = []
+    answer: list[bytes] = []
     failure = None
+    records = list(islice(instance.waiting, count))
     for each in records:
         try:
-            shown = await _decoded(formats, instance.config.format, each)
+            answer.append(await _decoded(formats, instance.config.format, each))
         except ApiError as error:
             failure = error
             break
-        answer.append(shown)
-    instance.waiting.extendleft(reversed(records[len(answer) :]))
     instance.consumed(records[: len(answer)])
+    for _ in answer:
+        instance.waiting.popleft()
     if failure is not None and not answer:
         raise failure
     return answer
@@ -75,10 +79,11 @@ def _matches(wanted: str, own: str) -> bool:
     return wanted == own or (wanted not in plain.PLAIN and own not in plain.PLAIN)
 
 
-async def _collect(request: Request, instance: Instance, stopped: Callable[[], bool]) -> list[Message]:
-    """Return records until the timeout, `fetch.min.bytes` or `max_bytes`, whichever is first.
+async def _collect(request: Request, instance: Instance, stopped: Callable[[], bool]) -> int:
+    """Wait until the timeout, `fetch.min.bytes` or `max_bytes`; return how many records to answer with.
 
-    A record that is larger than `max_bytes` is returned alone; otherwise it could never be read.
+    A record larger than `max_bytes` is returned alone; otherwise it could never be read. An error after
+    records is left to the next read.
     """
     settings, config = request.proxy.settings, instance.config
     longest = settings.read_timeout_ms if config.wait_ms is None else config.wait_ms
@@ -88,32 +93,48 @@ async def _collect(request: Request, instance: Instance, stopped: Callable[[], b
     most = settings.read_max_bytes if asked_bytes <= 0 else min(asked_bytes, settings.read_max_bytes)
     least = settings.fetch_min_bytes if config.min_bytes is None else config.min_bytes
     deadline = asyncio.get_running_loop().time() + wait_ms / 1000
-    records: list[Message] = []
-    size = 0
+    count = size = 0
+    arrived: Iterable[Message] = list(instance.waiting)
     while True:
-        while instance.waiting:
-            each = instance.waiting[0]
-            added = len(each.key() or b"") + len(each.value() or b"")
-            if records and size + added >= most:
-                return records
+        for each in arrived:
+            added = _size(each)
+            if count and (size + added >= most or count >= _MOST_RECORDS):
+                return count
             size += added
-            records.append(instance.waiting.popleft())
+            count += 1
         if 0 <= least < size:
-            return records
-        arrived = await instance.consumer.wait(deadline, stopped=stopped)
+            return count
+        try:
+            arrived = await instance.consumer.wait(deadline, stopped=stopped)
+        except KafkaError as error:
+            if not count:
+                raise
+            instance.consumer.raise_later(error)
+            return count
         if not arrived:
-            return records
+            return count
         instance.waiting.extend(arrived)
 
 
-async def _decoded(formats: SchemaFormats, kind: str, message: Message) -> dict[str, Any]:
-    return {
+def _size(message: Message) -> int:
+    headers: Any = message.headers() or ()
+    size = len(message.key() or b"") + len(message.value() or b"")
+    return size + sum(len(name) + len(value or b"") for name, value in headers)
+
+
+async def _decoded(formats: SchemaFormats, kind: str, message: Message) -> bytes:
+    """Return a record as JSON, which is written here because a record that has no form in it fails alone."""
+    shown = {
         "topic": message.topic(),
         "key": await _side(formats, kind, message, is_key=True),
         "value": await _side(formats, kind, message, is_key=False),
         "partition": message.partition(),
         "offset": message.offset(),
     }
+    try:
+        return encode_json(shown)
+    except (ValueError, RecursionError) as error:
+        raise undeserializable(f"The record cannot be written as JSON: {error}") from None
 
 
 async def _side(formats: SchemaFormats, kind: str, message: Message, *, is_key: bool) -> Any:

@@ -93,17 +93,9 @@ def _filter(request: Request, default: str) -> AclBindingFilter:
 def _binding(entry: Any) -> AclBinding:
     if not isinstance(entry, dict):
         raise bad_request("An ACL is an object.")
-    for name in (
-        "resource_type",
-        "resource_name",
-        "pattern_type",
-        "principal",
-        "host",
-        "operation",
-        "permission",
-    ):
+    for name in _FIELDS:
         if not isinstance(entry.get(name), str):
-            if name == "resource_name" and str(entry.get("resource_type")).upper() == "CLUSTER":
+            if name == "resource_name" and entry["resource_type"].upper() == "CLUSTER":
                 entry = {**entry, "resource_name": "kafka-cluster"}
                 continue
             raise bad_request(f"{name} is required.")

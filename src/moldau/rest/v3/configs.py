@@ -12,7 +12,7 @@ from moldau.config.topic import TOPIC_CONFIGS
 from moldau.rest.errors import bad_request, not_found, of_kafka
 from moldau.rest.request import NO_CONTENT, Request, Response, json_response
 from moldau.rest.v3.clusters import found_broker
-from moldau.rest.v3.resources import checked_cluster, collection, json_object, resource, url
+from moldau.rest.v3.resources import checked_cluster, collection, config_text, json_object, resource, url
 
 
 class _Subject(NamedTuple):
@@ -148,7 +148,7 @@ async def update_config(request: Request) -> Response:
     subject, name = await _subject(request), request.params["name"]
     await _check_known(request, subject, [name])
     value = body.get("value")
-    change = AlterConfig(name, AlterOperation.SET, "" if value is None else _text(value))
+    change = AlterConfig(name, AlterOperation.SET, "" if value is None else config_text(value))
     await _alter(request, subject, [change])
     return NO_CONTENT
 
@@ -174,12 +174,14 @@ async def alter_all_topic_configs(request: Request) -> Response:
     body = await json_object(request)
     await checked_cluster(request)
     entries = body.get("data")
-    if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
+    if not isinstance(entries, list):
         raise bad_request("data is a list of topics with configs.")
-    changes = {
-        ConfigResource(ResourceType.TOPIC, str(each.get("topic_name"))): _changes(each.get("configs"))
-        for each in entries
-    }
+    changes: dict[ConfigResource, list[AlterConfig]] = {}
+    for each in entries:
+        if not isinstance(each, dict) or not isinstance(each.get("topic_name"), str):
+            raise bad_request("An entry of data has topic_name and configs.")
+        changed = changes.setdefault(ConfigResource(ResourceType.TOPIC, each["topic_name"]), [])
+        changed += _changes(each.get("configs"))
     results = await request.clients.admin.incremental_alter_configs(
         changes, validate_only=body.get("validate_only") is True
     )
@@ -232,13 +234,9 @@ def _changes(entries: Any) -> list[AlterConfig]:
             changes.append(AlterConfig(each["name"], AlterOperation.DELETE))
         else:
             changes.append(
-                AlterConfig(each["name"], AlterOperation.SET, "" if value is None else _text(value))
+                AlterConfig(each["name"], AlterOperation.SET, "" if value is None else config_text(value))
             )
     return changes
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _config(request: Request, subject: _Subject, entry: ConfigEntry) -> dict[str, Any]:

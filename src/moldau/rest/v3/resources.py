@@ -14,6 +14,7 @@ from moldau.rest.errors import bad_request, invalid_payload, not_found
 from moldau.rest.request import Request
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_CYCLE_S: Final = 146_097 * 86_400
 
 
 def url(request: Request, *segments: object) -> str:
@@ -47,8 +48,23 @@ def instant(timestamp_ms: int) -> str:
 
 @functools.lru_cache(maxsize=256)
 def _second(seconds: int) -> str:
-    """Return a time without its milliseconds; records that follow each other often share it."""
-    return (_EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S")
+    """Return a time without its milliseconds; records that follow each other often share it.
+
+    The calendar repeats every 400 years, which serves years that `datetime` does not have.
+    """
+    cycles, within = divmod(seconds, _CYCLE_S)
+    time = _EPOCH + timedelta(seconds=within)
+    year = time.year + 400 * cycles
+    return f"{'+' if year > 9999 else ''}{year:04}-{time:%m-%dT%H:%M:%S}"
+
+
+def config_text(value: Any) -> str:
+    """Return the value of a config, which may be given as a number or boolean; `ApiError` 400 for others."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(value, str | int | float):
+        raise bad_request("The value of a config is a text, a number or a boolean.")
+    return str(value)
 
 
 async def checked_cluster(request: Request) -> str:

@@ -14,12 +14,14 @@ from moldau.rest.request import NO_CONTENT, Request, Response, json_response
 from moldau.rest.v3.resources import (
     checked_cluster,
     collection,
+    config_text,
     described_topic,
     json_object,
     related,
     resource,
     url,
 )
+from moldau.rest.values import INT16, INT32, is_number, natural
 from moldau.security.acl.enums import AclOperation
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -96,7 +98,7 @@ async def delete_topic(request: Request) -> Response:
 async def update_partitions(request: Request) -> Response:
     body = await json_object(request, _NO_COUNT)
     count = body.get("partitions_count")
-    if isinstance(count, bool) or not isinstance(count, int):
+    if not is_number(count, INT32):
         raise bad_request("partitions_count is a number.")
     id = await checked_cluster(request)
     name = request.params["topic_name"]
@@ -112,19 +114,38 @@ def _new_topic(body: dict[str, Any]) -> NewTopic:
         raise invalid_payload("Invalid topic name.")
     try:
         assignment = {
-            int(partition): [int(broker) for broker in brokers]
+            _number(partition, INT32): [_number(broker, INT32) for broker in brokers]
             for partition, brokers in (body.get("replicas_assignments") or {}).items()
         }
-        configs = {each["name"]: str(each["value"]) for each in body.get("configs") or []}
-        counts = [-1 if body.get(name) is None else int(body[name]) for name in _COUNTS]
+        configs = dict(_config(each) for each in body.get("configs") or [] if each["value"] is not None)
+        partitions = _count(body.get("partitions_count"), INT32)
+        replication = _count(body.get("replication_factor"), INT16)
     except (AttributeError, KeyError, TypeError, ValueError):
         raise bad_request("The description of the topic is not valid.") from None
     if assignment:
         return NewTopic(name, assignment=assignment, configs=configs)
-    return NewTopic(name, counts[0], counts[1], configs=configs)
+    return NewTopic(name, partitions, replication, configs=configs)
 
 
-_COUNTS: Final = ("partitions_count", "replication_factor")
+def _config(entry: dict[str, Any]) -> tuple[str, str]:
+    """Return the name and the value of a config; one without a value keeps its default."""
+    name = entry["name"]
+    if not isinstance(name, str):
+        raise TypeError
+    return name, config_text(entry["value"])
+
+
+def _count(value: Any, most: int) -> int:
+    """Return a count; -1 stands for the broker's default."""
+    return -1 if value is None or value == -1 else _number(value, most)
+
+
+def _number(value: Any, most: int) -> int:
+    """Return a number, which may be in quotes; `ValueError` for anything else."""
+    found = natural(value, most) if isinstance(value, str) else value
+    if not is_number(found, most):
+        raise ValueError
+    return found
 
 
 def _topic(request: Request, id: str, topic: TopicDescription, allowed: list[str]) -> dict[str, Any]:

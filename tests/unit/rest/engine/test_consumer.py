@@ -6,6 +6,7 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from confluent_kafka import TopicPartition
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.rest.engine.consumer import PolledConsumer
@@ -24,3 +25,29 @@ async def _subscribe_to_half_a_pair() -> None:
             assert refused.value.code is ErrorCode.INVALID_TOPIC_EXCEPTION
         finally:
             await asyncio.wait_for(consumer.close(), 20)
+
+
+def test_an_error_after_records_is_raised_once_by_the_next_call() -> None:
+    asyncio.run(_raise_later())
+
+
+async def _raise_later() -> None:
+    with ThreadPoolExecutor(1) as pool:
+        consumer = PolledConsumer({"bootstrap.servers": "127.0.0.1:1", "group.id": "g"}, pool)
+        try:
+            failure = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            consumer.raise_later(failure)
+            with pytest.raises(KafkaError) as raised:
+                consumer.take()
+            assert raised.value is failure
+            assert consumer.take() == []
+            consumer.raise_later(failure)
+            # The error was about the subscription before.
+            consumer.subscribe(["t"])
+            assert consumer.take() == []
+        finally:
+            await asyncio.wait_for(consumer.close(), 20)
+        for call in (consumer.take, lambda: consumer.store([TopicPartition("t", 0, 0)])):
+            with pytest.raises(KafkaError) as closed:
+                call()
+            assert closed.value.code is ErrorCode.UNKNOWN_MEMBER_ID

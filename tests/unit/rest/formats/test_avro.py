@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from moldau.client.registry.codecs.bounds import NestedTooDeeply
 from moldau.client.serdes import SerializationError
 from moldau.rest.formats.avro import AvroJson
 
@@ -32,6 +33,8 @@ TREE = record({"type": "array", "items": "n.R"})
         (record(["bytes", {"type": "fixed", "name": "F", "size": 1}]), {"f": {"n.F": "\xff"}}),
         (record(["null", {"type": "array", "items": ["null", "string"]}]), {"f": {"array": [None]}}),
         (record("double"), {"f": 1}),
+        (record("double"), {"f": "NaN"}),
+        (record(["null", "float"]), {"f": {"float": "-Infinity"}}),
         (TREE, {"f": [{"f": []}, {"f": [{"f": []}]}]}),
         (record(["null", "n.R"]), {"f": {"n.R": {"f": None}}}),
         (["null", "int"], {"int": 3}),
@@ -67,6 +70,7 @@ def test_missing_fields_have_their_defaults() -> None:
         ("boolean", 1),
         ("bytes", "\u1234"),
         ("null", 0),
+        ("double", "infinite"),
         (["null", "int"], 3),
         (["null", "int"], {"string": "x"}),
         (["int"], None),
@@ -82,3 +86,13 @@ def test_missing_fields_have_their_defaults() -> None:
 def test_data_that_does_not_fit(schema: Any, data: Any) -> None:
     with pytest.raises((ValueError, SerializationError)):
         AvroJson(json.dumps(schema), {}).encode(data)
+
+
+def test_deeply_nested_records_are_refused() -> None:
+    codec = AvroJson(json.dumps(record(["null", "n.R"])), {})
+    with pytest.raises(NestedTooDeeply):
+        codec.decode(b"\x02" * 100_000 + b"\0")
+    shown: Any = {"f": None}
+    for _ in range(100):
+        shown = {"f": {"n.R": shown}}
+    assert codec.decode(codec.encode(shown)) == shown

@@ -18,6 +18,7 @@ from moldau.rest.engine.consumer import PolledConsumer
 from moldau.rest.errors import bad_request, illegal_state
 from moldau.rest.request import NO_CONTENT, Request, Response
 from moldau.rest.v3.resources import checked_cluster, json_object
+from moldau.rest.values import INT32, INT64, is_number, is_text
 
 _MOST_OFFSETS = 10_000
 _REBALANCED = frozenset(
@@ -76,7 +77,7 @@ def _offsets(body: dict[str, Any]) -> dict[tuple[str, int], int]:
     for each in entries:
         values: list[Any] = [each.get(name) if isinstance(each, dict) else None for name in _FIELDS]
         topic, partition, offset = values
-        if not isinstance(topic, str) or not _is_number(partition) or not _is_number(offset):
+        if not is_text(topic) or not is_number(partition, INT32) or not is_number(offset, INT64 - 1):
             raise bad_request("An entry of offsets has topic_name, partition_id and offset.")
         where = (topic, partition)
         found[where] = max(offset + 1, found.get(where, 0))
@@ -84,7 +85,3 @@ def _offsets(body: dict[str, Any]) -> dict[tuple[str, int], int]:
 
 
 _FIELDS = ("topic_name", "partition_id", "offset")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from confluent_kafka import Message
 
+from moldau.client.registry.serdes.framing import KEY_HEADER, VALUE_HEADER
 from moldau.http.asgi import Scope, encode_json, header
 from moldau.http.errors import ApiError
 from moldau.rest.errors import bad_request
@@ -36,6 +37,9 @@ class DataTypes(NamedTuple):
             if each not in _TYPES:
                 raise bad_request(f"The type {each} does not exist; use {', '.join(sorted(_TYPES))}.")
         return cls(*found)
+
+
+AS_BYTES: Final = DataTypes("BINARY", "BINARY")
 
 
 def wants_events(scope: Scope) -> bool:
@@ -86,7 +90,7 @@ async def _with_schema(schemas: SchemaFormats, data: bytes, headers: Any, is_key
 
 async def _guessed(schemas: SchemaFormats, data: bytes, headers: Any, is_key: bool) -> dict[str, Any]:
     """Show data with a schema if it names one of the registry, as JSON, as text, or as base64."""
-    if data[:1] == b"\0" and schemas.has_registry:
+    if schemas.has_registry and (data[:1] == b"\0" or _names_schema(headers, is_key)):
         try:
             return await _with_schema(schemas, data, headers, is_key)
         except ApiError:
@@ -99,6 +103,11 @@ async def _guessed(schemas: SchemaFormats, data: bytes, headers: Any, is_key: bo
         return {"type": "JSON", "data": plain.load(text)}
     except (ValueError, RecursionError):
         return {"type": "STRING", "data": text}
+
+
+def _names_schema(headers: Any, is_key: bool) -> bool:
+    wanted = KEY_HEADER if is_key else VALUE_HEADER
+    return any(name == wanted for name, _ in headers)
 
 
 def line(value: dict[str, Any]) -> bytes:

@@ -18,7 +18,15 @@ from moldau.rest.engine.consumer import PolledConsumer
 from moldau.rest.errors import bad_request, of_kafka
 from moldau.rest.request import Request
 from moldau.rest.v3.reading import formats
-from moldau.rest.v3.reading.formats import EVENTS, LINES, DataTypes, shown_record, wants_events
+from moldau.rest.v3.reading.formats import (
+    AS_BYTES,
+    EVENTS,
+    LINES,
+    DataTypes,
+    shown_record,
+    wants_events,
+)
+from moldau.rest.values import INT64, natural
 
 _MOST_AT_ONCE: Final = 500
 _PIECE_BYTES: Final = 64 * 1024
@@ -98,8 +106,7 @@ class RecordStream:
         for record in records:
             if not self._is_wanted(record):
                 continue
-            shown = await shown_record(self._request.proxy.schemas, self._types, record)
-            piece = formats.event("record", shown, self._id(record)) if self._events else formats.line(shown)
+            piece = await self._piece(record)
             pieces.append(piece)
             size += len(piece)
             if size >= _PIECE_BYTES:
@@ -107,6 +114,17 @@ class RecordStream:
                 pieces, size = [], 0
         if pieces:
             await self._send(b"".join(pieces))
+
+    async def _piece(self, record: Message) -> bytes:
+        try:
+            return await self._written(record, self._types)
+        except RecursionError:
+            # JSON that is nested as deeply as it can just be read cannot be written within a record.
+            return await self._written(record, AS_BYTES)
+
+    async def _written(self, record: Message, types: DataTypes) -> bytes:
+        shown = await shown_record(self._request.proxy.schemas, types, record)
+        return formats.event("record", shown, self._id(record)) if self._events else formats.line(shown)
 
     def _is_wanted(self, record: Message) -> bool:
         """Count a record; return whether it is before the end of the read."""
@@ -139,6 +157,7 @@ def _positive(request: Request, name: str) -> int | None:
     text = request.query(name)
     if not text:
         return None
-    if not text.isdigit() or int(text) == 0:
+    found = natural(text, INT64)
+    if not found:
         raise bad_request(f"{name} is not a positive number.")
-    return int(text)
+    return found

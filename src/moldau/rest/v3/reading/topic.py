@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Final
 
 from confluent_kafka import TopicPartition as Assigned
@@ -17,6 +16,7 @@ from moldau.rest.errors import KAFKA_BAD_REQUEST, bad_request, not_found
 from moldau.rest.request import Request
 from moldau.rest.v3.reading.stream import RecordStream
 from moldau.rest.v3.resources import checked_cluster, described_topic
+from moldau.rest.values import INT64, milliseconds, natural
 
 _FROM: Final = {"earliest": OffsetSpec.EARLIEST, "latest": OffsetSpec.LATEST}
 _PROPERTIES: Final = {"auto.offset.reset": "error"}
@@ -101,7 +101,9 @@ def _positions(request: Request, query: str) -> dict[int, int]:
 
 
 def _timestamp(text: str) -> int:
+    found = natural(text, INT64)
     try:
-        return int(text) if text.isdigit() else int(datetime.fromisoformat(text).timestamp() * 1000)
-    except (ValueError, OverflowError):
+        # Times before 1970 are before all records; negative numbers have other meanings in Kafka.
+        return max(0, milliseconds(text)) if found is None else found
+    except ValueError:
         raise bad_request("timestamp is a time in ISO 8601, or milliseconds since 1970.") from None

@@ -6,11 +6,11 @@ import asyncio
 import re
 from typing import Any, Final
 
-from moldau.base.errors import KafkaError
+from moldau.base.errors import ErrorCode, KafkaError
 from moldau.http.errors import ApiError
 from moldau.rest.engine.producer import Result
 from moldau.rest.errors import bad_request, of_kafka, unprocessable
-from moldau.rest.request import Request, Response, json_response
+from moldau.rest.request import Request, Response, json_response, parse
 from moldau.rest.v3.records.encoding import PreparedRecord, prepare, stream_error
 from moldau.rest.v3.resources import checked_cluster
 
@@ -22,7 +22,8 @@ _Outcome = tuple[PreparedRecord, asyncio.Future[list[Result]]] | ApiError
 
 
 async def produce_batch(request: Request) -> Response:
-    entries = _entries(await request.json(), request.proxy.settings.batch_max_entries)
+    body = await request.body()
+    entries = _entries(parse(body) if body.strip() else None, request.proxy.settings.batch_max_entries)
     cluster = await checked_cluster(request)
     topic = request.params["topic_name"]
     successes, failures = [], []
@@ -33,6 +34,8 @@ async def produce_batch(request: Request) -> Response:
             prepared, sent = outcome
             [result] = await sent
             if isinstance(result, KafkaError):
+                if result.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                    request.clients.forget_topic(topic)
                 error = of_kafka(result)
             else:
                 successes.append({"id": id, **prepared.result(cluster, topic, result)})

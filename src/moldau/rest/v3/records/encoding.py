@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from moldau.http.errors import ApiError
@@ -14,6 +13,7 @@ from moldau.rest.errors import bad_request
 from moldau.rest.formats import plain
 from moldau.rest.formats.schemas import TYPES, SchemaFormats, UsedSchema
 from moldau.rest.v3.resources import instant
+from moldau.rest.values import INT32, is_number, is_text, milliseconds
 
 _PLAIN: Final = {"BINARY": plain.BINARY, "JSON": plain.JSON, "STRING": plain.STRING}
 _WITH_SCHEMA: Final = {name.upper(): name for name in TYPES}
@@ -53,7 +53,7 @@ async def prepare(schemas: SchemaFormats, topic: str, entry: Any) -> PreparedRec
         partition = -1
     elif isinstance(partition, bool) or not isinstance(partition, int):
         raise bad_request("partition_id is not a number.")
-    elif partition < 0:
+    elif not is_number(partition, INT32):
         raise errors.partition_not_found()
     key, key_shown = await _side(schemas, topic, entry.get("key"), is_key=True)
     value, value_shown = await _side(schemas, topic, entry.get("value"), is_key=False)
@@ -110,14 +110,17 @@ async def _schema(
     """Return the schema of the data: by id, by version, by text, or the latest of its subject."""
     subject, strategy = data.get("subject"), data.get("subject_name_strategy")
     id, version, text = data.get("schema_id"), data.get("schema_version"), data.get("schema")
+    for field, value in (("type", name), ("subject", subject), ("subject_name_strategy", strategy)):
+        if value is not None and not is_text(value):
+            raise bad_request(f"Error processing JSON: {field} is not a text.")
     if name is not None and name not in _WITH_SCHEMA:
-        raise bad_request(f"Error processing JSON: the type {name} does not exist.")
+        raise bad_request(f"Error processing JSON: the type {name[:100]} does not exist.")
     if sum(each is not None for each in (id, version, text)) > 1:
         raise bad_request("Only one of 'schema_id', 'schema_version' or 'schema' can be used.")
     if subject is not None and strategy is not None:
         raise bad_request("Only one of 'subject_name_strategy' or 'subject' can be used.")
     if strategy is not None and strategy not in _STRATEGIES:
-        raise bad_request(f"The subject_name_strategy {strategy} does not exist.")
+        raise bad_request(f"The subject_name_strategy {strategy[:100]} does not exist.")
     if text is not None:
         if name is None:
             raise bad_request("Unsupported argument: 'schema' needs 'type'.")
@@ -136,11 +139,12 @@ def _timestamp(value: Any) -> int:
     if value is None:
         return 0
     try:
-        if isinstance(value, str):
-            return int(datetime.fromisoformat(value).timestamp() * 1000)
-    except (ValueError, OverflowError):
-        pass
-    raise bad_request("timestamp is not a time in ISO 8601.")
+        time = milliseconds(value)
+    except (TypeError, ValueError):
+        raise bad_request("timestamp is not a time in ISO 8601.") from None
+    if time < 0:
+        raise bad_request("timestamp is before 1970.")
+    return time
 
 
 def _headers(value: Any) -> list[tuple[str, str | bytes | None]] | None:
@@ -150,8 +154,8 @@ def _headers(value: Any) -> list[tuple[str, str | bytes | None]] | None:
     try:
         for each in value:
             name, content = each["name"], each.get("value")
-            # librdkafka's binding would end the process for a name that has no form in UTF-8.
-            name.encode()
+            if not is_text(name):
+                raise ValueError
             found.append((name, None if content is None else base64.b64decode(content, validate=True)))
     except (TypeError, KeyError, AttributeError, binascii.Error, ValueError):
         raise bad_request("A header has a name and a value in base64.") from None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from moldau.base.errors import ErrorCode, KafkaError
@@ -84,30 +85,38 @@ class _Stream:
         start = [(b"content-type", JSON)]
         await send({"type": "http.response.start", "status": 200, "headers": start})
         writer = asyncio.ensure_future(self._write())
+        # A reader that waits for the writer must notice that it has failed.
+        writer.add_done_callback(lambda _: self._changed.set())
+        try:
+            await self._read_all(splitter, message, writer.done)
+            self._ended = True
+            self._changed.set()
+            await writer
+        finally:
+            writer.cancel()
+        await send({"type": "http.response.body", "body": b""})
+
+    async def _read_all(self, splitter: JsonSplitter, message: Any, stopped: Callable[[], bool]) -> None:
+        """Read until the end of the body, its first mistake, or the longest time."""
         try:
             async with asyncio.timeout(self._request.proxy.settings.stream_max_ms / 1000):
-                await self._read(splitter, message)
+                await self._read(splitter, message, stopped)
         except TimeoutError:
             self.add(ApiError(408, 408, _TOO_LONG))
         except ApiError as error:
             self.add(error)
-        except ClientDisconnected:
-            writer.cancel()
-            raise
-        self._ended = True
-        self._changed.set()
-        await writer
-        await send({"type": "http.response.body", "body": b""})
 
-    async def _read(self, splitter: JsonSplitter, message: Any) -> None:
+    async def _read(self, splitter: JsonSplitter, message: Any, stopped: Callable[[], bool]) -> None:
         while True:
             await self.take(splitter, message.get("body", b""))
             if not message.get("more_body"):
                 splitter.finish()
                 return
-            while self._records >= _MOST_WAITING:
+            while self._records >= _MOST_WAITING and not stopped():
                 self._changed.clear()
                 await self._changed.wait()
+            if stopped():
+                return
             message = await _receive(self._request)
 
     async def take(self, splitter: JsonSplitter, data: bytes) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,6 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moldau.http.errors import ApiError
+from moldau.rest import request
+from moldau.rest.formats import plain
+from moldau.rest.v3.records import splitter
 from moldau.rest.v3.records.splitter import JsonSplitter
 
 _TEXT = st.text(st.characters(codec="utf-8"))
@@ -28,11 +32,11 @@ def test_values_are_found_in_any_pieces(
     text = between.join(json.dumps(each, ensure_ascii=ascii) for each in values).encode(
         "utf-8", "surrogatepass"
     )
-    splitter = JsonSplitter(1_000_000)
+    splitting = JsonSplitter(1_000_000)
     found: list[Any] = []
     for start in range(0, len(text), size):
-        found += splitter.feed(text[start : start + size])
-    splitter.finish()
+        found += splitting.feed(text[start : start + size])
+    splitting.finish()
     assert found == values
 
 
@@ -51,19 +55,38 @@ def test_values_before_a_mistake_are_returned() -> None:
 
 @pytest.mark.parametrize("text", [b"{", b'{"a', b'{"a":[}', b'{"a":"\\'])
 def test_incomplete_values_are_refused_at_the_end(text: bytes) -> None:
-    splitter = JsonSplitter(100)
-    assert list(splitter.feed(text)) == []
+    splitting = JsonSplitter(100)
+    assert list(splitting.feed(text)) == []
     with pytest.raises(ApiError, match="ends within"):
-        splitter.finish()
+        splitting.finish()
 
 
 def test_the_size_of_a_value_is_bounded() -> None:
-    splitter = JsonSplitter(50)
-    assert len(list(splitter.feed(b'{"a":1}' * 100))) == 100
+    splitting = JsonSplitter(50)
+    assert len(list(splitting.feed(b'{"a":1}' * 100))) == 100
     with pytest.raises(ApiError, match="larger than 50 bytes"):
-        list(splitter.feed(b'{"a":"' + b"x" * 60))
+        list(splitting.feed(b'{"a":"' + b"x" * 60))
 
 
 def test_a_value_that_is_not_json_does_not_end_the_stream() -> None:
     first, second, third = JsonSplitter(100).feed(b'{"a":tru}\n{"a":1}{"a":NaN}')
     assert (first.status, second, third.status) == (400, {"a": 1}, 400)
+
+
+@pytest.mark.parametrize("end", [b"", b"\n"])
+def test_each_byte_is_parsed_at_most_twice(monkeypatch: pytest.MonkeyPatch, end: bytes) -> None:
+    """Values on one line are first taken for one value, all together."""
+    text = b'{"a":1}' * 2000 + end
+    parsed: list[int] = []
+
+    def counting(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def call(data: Any) -> Any:
+            parsed.append(len(data))
+            return parse(data)
+
+        return call
+
+    monkeypatch.setattr(splitter, "load", counting(plain.load))
+    monkeypatch.setattr(splitter, "parse", counting(request.parse))
+    assert len(list(JsonSplitter(100_000).feed(text))) == 2000
+    assert sum(parsed) <= 2 * len(text)

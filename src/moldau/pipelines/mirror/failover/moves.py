@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from moldau.base.clock import Clock
 from moldau.base.errors import KafkaError
 from moldau.base.ids import TopicPartition
-from moldau.client.admin.groups import alter_group_offsets, describe_groups, list_group_offsets, list_groups
+from moldau.client.admin.groups import alter_group_offsets, list_group_offsets, list_groups
 from moldau.client.admin.offsets import OffsetSpec, list_offsets
 from moldau.client.records import OffsetAndMetadata
 from moldau.client.wire.cluster import Cluster
@@ -22,7 +22,12 @@ from moldau.pipelines.mirror.config.flow import Flow, TopicSelection
 from moldau.pipelines.mirror.config.properties import MirrorConfig
 from moldau.pipelines.mirror.failover.plan import MovePlan, Translation, UncopiedRecords, planned_moves
 from moldau.pipelines.mirror.failover.status import flow_status
-from moldau.pipelines.mirror.flows.group_offsets import GroupOffsets, SyncedOffsets, stored_checkpoints
+from moldau.pipelines.mirror.flows.group_offsets import (
+    GroupOffsets,
+    SyncedOffsets,
+    group_states,
+    stored_checkpoints,
+)
 from moldau.pipelines.mirror.topic_log import TopicLog
 from moldau.pipelines.mirror.translation.runs import OffsetRuns
 
@@ -158,10 +163,7 @@ async def _plan(
 ) -> MovePlan:
     wanted = list(translations)
     groups = sorted({each.group for each in wanted})
-    described = await describe_groups(cluster, groups)
-    states = {
-        group: "" if isinstance(found, KafkaError) else found.state for group, found in described.items()
-    }
+    states = await group_states(cluster, groups)
     current = {group: await committed_offsets(cluster, group) for group in groups}
     specs = dict.fromkeys((each.partition for each in wanted), OffsetSpec.LATEST)
     ends = {

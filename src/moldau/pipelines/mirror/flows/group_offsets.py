@@ -11,7 +11,7 @@ import logging
 from collections.abc import Iterable
 
 from moldau.base.clock import Clock
-from moldau.base.errors import KafkaError
+from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
 from moldau.client.admin.group_types import GroupDescription
 from moldau.client.admin.groups import (
@@ -109,13 +109,12 @@ class GroupOffsets:
 
     async def commit(self) -> None:
         """Commit checkpoints for groups that have no members on the target."""
-        described = await describe_groups(self._target, self.checkpoints.groups)
-        for group in idle_groups(described.values()):
-            wanted = await self.missing_commits(group)
+        for group, state in (await group_states(self._target, self.checkpoints.groups)).items():
+            wanted = await self._missing_commits(group) if is_idle(state) else {}
             if wanted:
-                await self.commit_offsets(group, wanted)
+                await self._commit_offsets(group, wanted)
 
-    async def missing_commits(self, group: str) -> dict[TopicPartition, OffsetAndMetadata]:
+    async def _missing_commits(self, group: str) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return the offsets of checkpoints that are ahead of the group's committed offsets."""
         checkpoints = self.checkpoints.of(group)
         current = _without_errors(await list_group_offsets(self._target, group))
@@ -127,7 +126,7 @@ class GroupOffsets:
         }
         return offsets_to_commit(checkpoints, current, ends)
 
-    async def commit_offsets(self, group: str, wanted: dict[TopicPartition, OffsetAndMetadata]) -> None:
+    async def _commit_offsets(self, group: str, wanted: dict[TopicPartition, OffsetAndMetadata]) -> None:
         for partition, error in (await alter_group_offsets(self._target, group, wanted)).items():
             if error is not None:
                 logger.warning("%s: offset of %s, %s not committed: %s", self._flow, group, partition, error)
@@ -143,8 +142,15 @@ async def stored_checkpoints(flow: Flow, log: TopicLog) -> list[Checkpoint]:
     return checkpoints
 
 
-def idle_groups(described: Iterable[GroupDescription | KafkaError]) -> list[str]:
-    return [each.group_id for each in described if not isinstance(each, KafkaError) and is_idle(each.state)]
+async def group_states(cluster: Cluster, groups: Iterable[str]) -> dict[str, str]:
+    """Return the state of each group; Dead if it does not exist, empty if it is unknown."""
+    return {group: _state(found) for group, found in (await describe_groups(cluster, groups)).items()}
+
+
+def _state(found: GroupDescription | KafkaError) -> str:
+    if isinstance(found, KafkaError):
+        return "Dead" if found.code is ErrorCode.GROUP_ID_NOT_FOUND else ""
+    return found.state
 
 
 def _without_errors(

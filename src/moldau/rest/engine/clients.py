@@ -72,9 +72,13 @@ class Clients:
 
     async def begin(self, topic: str, records: list[OutgoingRecord]) -> asyncio.Future[list[Result]]:
         """Send records, and return what becomes of them later."""
-        if self._known_topics.get(topic, 0.0) < asyncio.get_running_loop().time():
+        if not self.is_known(topic):
             await self._check_topic(topic)
         return await self._current_producer().begin(topic, records)
+
+    def is_known(self, topic: str) -> bool:
+        """Return whether a topic existed a moment ago."""
+        return self._known_topics.get(topic, 0.0) >= asyncio.get_running_loop().time()
 
     async def _check_topic(self, topic: str) -> None:
         found = (await self.admin.describe_topics([topic]))[topic]

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -31,13 +32,15 @@ SMALL = {
 }
 
 
-def mm2_properties(a: str, b: str, settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties of clusters `a` and `b`, with a flow from `a` to `b`."""
+def mm2_properties(
+    a: str, b: str, settings: Mapping[str, str], *, source: str = "a", target: str = "b"
+) -> dict[str, str]:
+    """Return the properties of two clusters, with a flow from the first to the second."""
     clusters = {
-        "clusters": "a, b",
-        "a.bootstrap.servers": a,
-        "b.bootstrap.servers": b,
-        "a->b.enabled": "true",
+        "clusters": f"{source}, {target}",
+        f"{source}.bootstrap.servers": a,
+        f"{target}.bootstrap.servers": b,
+        f"{source}->{target}.enabled": "true",
     }
     return clusters | SMALL | dict(settings)
 
@@ -70,7 +73,7 @@ class MirrorProcess:
             self._process = subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True)
         process = self._process
         eventually(
-            lambda: "Mirroring a->b" in self.log[before:] or process.poll() is not None,
+            lambda: "Mirroring " in self.log[before:] or process.poll() is not None,
             timeout=60,
             what="the mirror is ready",
         )
@@ -110,8 +113,33 @@ def produce(bootstrap: str, topic: str, values: list[str], *, partition: int = 0
     assert producer.flush(30) == 0
 
 
+class Feed:
+    """Produces increasing numbers until `stop`, which returns them."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 2})
+        self._topic = topic
+        self._values: list[str] = []
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stopped.wait(0.005):
+            for number in range(len(self._values), len(self._values) + 10):
+                self._producer.produce(self._topic, str(number).encode(), partition=0)
+                self._values.append(str(number))
+            self._producer.poll(0)
+
+    def stop(self) -> list[str]:
+        self._stopped.set()
+        self._thread.join()
+        assert self._producer.flush(30) == 0
+        return self._values
+
+
 def read_all(bootstrap: str, topic: str, partition: int = 0, *, committed: bool = True) -> list[Any]:
-    """Return all messages of a partition up to its current end."""
+    """Return all messages of a partition up to its current end; none if it does not exist."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -119,14 +147,24 @@ def read_all(bootstrap: str, topic: str, partition: int = 0, *, committed: bool 
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
             "enable.partition.eof": True,
+            "fetch.wait.max.ms": 20,
+            "allow.auto.create.topics": False,
             "isolation.level": "read_committed" if committed else "read_uncommitted",
         }
     )
-    consumer.assign([TopicPartition(topic, partition, 0)])
-    found = []
-    while (message := consumer.poll(10)) is not None and message.error() is None:
-        found.append(message)
-    consumer.close()
+    where = TopicPartition(topic, partition, 0)
+    found: list[Any] = []
+    try:
+        if partition not in consumer.list_topics(topic, timeout=10).topics[topic].partitions:
+            return found
+        _, end = consumer.get_watermark_offsets(where, timeout=10)
+        consumer.assign([where])
+        while (
+            (message := consumer.poll(10)) is not None and message.error() is None and message.offset() < end
+        ):
+            found.append(message)
+    finally:
+        consumer.close()
     return found
 
 

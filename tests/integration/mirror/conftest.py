@@ -1,4 +1,4 @@
-"""Two clusters, and a mirror between them, which the tests of a module share."""
+"""Two clusters, and a mirror between them, which all tests here share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Pair(NamedTuple):
     admin_b: AdminClient
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def pair() -> Iterator[Pair]:
     config = {"log.cleaner.backoff.ms": "200", "group.initial.rebalance.delay.ms": "0"}
     with (
@@ -33,7 +33,7 @@ def pair() -> Iterator[Pair]:
         yield Pair(a.bootstrap_servers, b.bootstrap_servers, admin_a, admin_b)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def mirror(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MirrorProcess]:
     """A mirror from a to b that tests may kill and start again."""
     settings = {"sync.group.offsets.enabled": "true", "topics.exclude": "own-.*, .*internal, __.*"}

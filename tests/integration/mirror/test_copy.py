@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from functools import partial
 from typing import Any
 
@@ -13,7 +12,8 @@ from moldau.client.admin.client import checked
 from moldau.client.admin.configs import AlterConfig, AlterOperation, ConfigResource, ResourceType
 from moldau.client.admin.offsets import OffsetSpec
 from moldau.client.admin.topic_types import NewTopic
-from tests.harness.mirror import MirrorProcess, produce, read_all, values_of
+from moldau.pipelines.mirror.records.source_offset import read_source_offset
+from tests.harness.mirror import Feed, MirrorProcess, produce, read_all, values_of
 from tests.harness.waiting import eventually
 from tests.integration.mirror.conftest import Pair
 
@@ -24,6 +24,16 @@ def content(message: Any) -> tuple[Any, ...]:
 
 def arrived(pair: Pair, topic: str, count: int, partition: int = 0) -> bool:
     return len(read_all(pair.b, topic, partition)) >= count
+
+
+def stored(pair: Pair, topic: str, offset: int) -> bool:
+    """Return whether a source offset of the topic, at least this one, is stored."""
+    found = [
+        read_source_offset("a", each.key(), each.value())
+        for partition in range(3)
+        for each in read_all(pair.b, "mm2-offsets.a.internal", partition)
+    ]
+    return any(each and each.partition.topic == topic and each.offset >= offset for each in found)
 
 
 def end_offset(admin: Any, topic: str, partition: int = 0) -> int:
@@ -60,26 +70,15 @@ def test_records_are_copied_as_they_are(pair: Pair, mirror: MirrorProcess) -> No
 
 def test_no_record_is_missing_after_kill_9(pair: Pair, mirror: MirrorProcess) -> None:
     checked(pair.admin_a.create_topics([NewTopic("killed", 1)]))
-    stopped = threading.Event()
-    produced: list[str] = []
-
-    def feed() -> None:
-        while not stopped.wait(0.002) and len(produced) < 20_000:
-            values = [str(number) for number in range(len(produced), len(produced) + 20)]
-            produce(pair.a, "killed", values)
-            produced.extend(values)
-
-    thread = threading.Thread(target=feed)
-    thread.start()
+    feed = Feed(pair.a, "killed")
     try:
         for copied_before in (200, 1000):
-            eventually(partial(arrived, pair, "a.killed", copied_before), what=mirror.log[-2000:])
+            eventually(partial(stored, pair, "killed", copied_before), what=mirror.log[-2000:])
             mirror.kill()
             mirror.start()
     finally:
-        stopped.set()
-        thread.join()
-    eventually(lambda: produced[-1] in values_of(pair.b, "a.killed"), what=mirror.log[-2000:])
+        produced = feed.stop()
+    eventually(lambda: values_of(pair.b, "a.killed")[-1] == produced[-1], what=mirror.log[-2000:])
     copied = values_of(pair.b, "a.killed")
     assert list(dict.fromkeys(copied)) == produced
     assert len(copied) < 2 * len(produced)

@@ -107,8 +107,10 @@ class ConfigKey:
         return self.default is not NO_DEFAULT
 
     def parse(self, properties: Mapping[str, Any]) -> Any:
-        """Return the typed value, which has passed the validator."""
+        """Return the typed value, which has passed the validator; duplicates in a `ValidList` are dropped."""
         value = self.value_in(properties)
+        if isinstance(self.validator, ValidList) and isinstance(value, list):
+            value = list(dict.fromkeys(value))
         if self.validator is not None:
             self.validator(self.name, value)
         return value
@@ -370,6 +372,33 @@ class ValidString:
         if self.ignore_case:
             return f"(case insensitive) [{', '.join(string.upper() for string in self.strings)}]"
         return f"[{', '.join(self.strings)}]"
+
+
+@dataclass(frozen=True, slots=True)
+class ValidList:
+    """A list without duplicates and empty entries; with `strings`, of these only."""
+
+    strings: tuple[str, ...] = ()
+    empty_allowed: bool = True
+    null_allowed: bool = False
+
+    def __call__(self, name: str, value: Any) -> None:
+        if value is None:
+            if self.null_allowed:
+                return
+            raise ConfigError(f"Configuration '{name}' values must not be null.")
+        if not value and not self.empty_allowed:
+            valid = str(self) or "any non-empty value"
+            raise ConfigError(f"Configuration '{name}' must not be empty. Valid values include: {valid}")
+        if len(set(value)) != len(value):
+            raise ConfigError(f"Configuration '{name}' values must not be duplicated.")
+        if "" in value:
+            raise ConfigError(f"Configuration '{name}' values must not be empty.")
+        if self.strings:
+            ValidString(self.strings)(name, value)
+
+    def __str__(self) -> str:
+        return f"[{', '.join(self.strings)}]" if self.strings else ""
 
 
 @dataclass(frozen=True, slots=True)

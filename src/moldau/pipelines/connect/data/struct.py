@@ -29,9 +29,9 @@ class Struct:
     def of(cls, schema: Schema, values: Iterable[Any]) -> Struct:
         """Return a struct of values in the order of the fields, each checked as by `put`."""
         struct = cls(schema)
-        struct.values = list(values)
-        for field, value in zip(schema.fields, struct.values, strict=True):
+        for field, value in zip(schema.fields, values, strict=True):
             validate_value(field.schema, value, field.name, is_field=True)
+            struct.values[field.index] = value
         return struct
 
     def get(self, name: str) -> Any:

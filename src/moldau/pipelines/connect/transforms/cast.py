@@ -14,7 +14,7 @@ from moldau.pipelines.connect.data.cache import SchemaCache
 from moldau.pipelines.connect.data.errors import ConfigError, DataError
 from moldau.pipelines.connect.data.numbers import float32, parse_double, parse_integer, to_integer
 from moldau.pipelines.connect.data.records import ConnectRecord
-from moldau.pipelines.connect.data.schema import Schema, Type
+from moldau.pipelines.connect.data.schema import Field, Schema, Type
 from moldau.pipelines.connect.data.struct import Struct, inferred_type, java_class, with_default
 from moldau.pipelines.connect.data.values.text import datetime_text, to_string
 from moldau.pipelines.connect.transforms.interface import (
@@ -130,12 +130,12 @@ class Cast(Transformation):
         return value | {field: cast(None, value.get(field), target) for field, target in self._casts.items()}
 
     def _cast_struct(self, value: Struct, updated: Schema) -> Struct:
-        values = []
-        for field in value.schema.fields:
-            one = field_value(value, field, self._with_default)
-            target = self._casts.get(field.name)
-            values.append(one if target is None else cast(field.schema, one, target))
-        return Struct.of(updated, values)
+        return Struct.of(updated, (self._cast_field(value, field) for field in value.schema.fields))
+
+    def _cast_field(self, value: Struct, field: Field) -> Any:
+        one = field_value(value, field, self._with_default)
+        target = self._casts.get(field.name)
+        return one if target is None else cast(field.schema, one, target)
 
     def _updated(self, schema: Schema) -> Schema:
         if self._whole is not None:

@@ -10,6 +10,7 @@ from moldau.pipelines.connect.config.definition import (
     ConfigDef,
     ConfigType,
     Importance,
+    ValidList,
     ValidString,
 )
 from moldau.pipelines.connect.data.cache import SchemaCache
@@ -81,7 +82,7 @@ class DropHeaders(Transformation):
         NO_DEFAULT,
         Importance.HIGH,
         "The names of the headers to remove.",
-        validator=non_empty_list,
+        validator=ValidList(empty_allowed=False),
     )
 
     def configure(self, config: Mapping[str, Any]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, ClassVar
@@ -13,6 +13,7 @@ from moldau.pipelines.connect.config.definition import (
     ConfigType,
     Importance,
     NonEmptyString,
+    ValidList,
 )
 from moldau.pipelines.connect.data.errors import DataError
 from moldau.pipelines.connect.data.logical import EPOCH
@@ -24,7 +25,6 @@ from moldau.pipelines.connect.data.values.conversion import as_double, as_long
 from moldau.pipelines.connect.transforms.interface import Part, Transformation, with_null_replacement
 from moldau.pipelines.connect.transforms.requirements import (
     field_value,
-    non_empty_list,
     require_map,
     require_struct,
 )
@@ -52,7 +52,7 @@ class MaskField(Transformation):
             NO_DEFAULT,
             Importance.HIGH,
             "The fields to mask.",
-            validator=non_empty_list,
+            validator=ValidList(empty_allowed=False),
         )
         .define(
             "replacement",
@@ -69,7 +69,7 @@ class MaskField(Transformation):
 
     def configure(self, config: Mapping[str, Any]) -> None:
         settings = self.config.parse(config)
-        self._fields = frozenset[str](settings["fields"])
+        self._fields: list[str] = settings["fields"]
         self._replacement: str | None = settings["replacement"]
         self._with_default: bool = settings["replace.null.with.default"]
 
@@ -82,12 +82,10 @@ class MaskField(Transformation):
         struct = require_struct(value, _PURPOSE)
         return self._part.replaced(record, schema, Struct.of(struct.schema, self._values(struct)))
 
-    def _values(self, struct: Struct) -> list[Any]:
-        values = []
+    def _values(self, struct: Struct) -> Iterator[Any]:
         for field in struct.schema.fields:
             value = field_value(struct, field, self._with_default)
-            values.append(self._masked(field.schema, value) if field.name in self._fields else value)
-        return values
+            yield self._masked(field.schema, value) if field.name in self._fields else value
 
     def _masked(self, schema: Schema | None, value: Any) -> Any:
         if value is None:

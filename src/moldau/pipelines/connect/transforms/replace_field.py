@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from moldau.pipelines.connect.config.definition import ConfigDef, ConfigType, Importance
+from moldau.pipelines.connect.config.definition import ConfigDef, ConfigType, Importance, ValidList
 from moldau.pipelines.connect.data.cache import SchemaCache
 from moldau.pipelines.connect.data.errors import ConfigError
 from moldau.pipelines.connect.data.records import ConnectRecord
@@ -50,6 +50,7 @@ class ReplaceField(Transformation):
             [],
             Importance.MEDIUM,
             "The fields to leave out; wins over include.",
+            validator=ValidList(),
         )
         .define(
             "include",
@@ -57,6 +58,7 @@ class ReplaceField(Transformation):
             [],
             Importance.MEDIUM,
             "The only fields to keep; empty for all.",
+            validator=ValidList(),
         )
         .define(
             "renames",

@@ -78,7 +78,9 @@ class TimestampRouter(Transformation):
 
     def apply(self, record: ConnectRecord) -> ConnectRecord:
         if record.timestamp is None:
-            raise DataError(f"Timestamp missing on record: {record}")
+            raise DataError(
+                f"Timestamp missing on record: topic {record.topic}, partition {record.partition}"
+            )
         timestamp = self._timestamp_format.format(datetime_of(record.timestamp))
         topic = self._topic_format.replace("${topic}", record.topic).replace("${timestamp}", timestamp)
         return record.replace(topic=topic)

@@ -37,9 +37,12 @@ class SetSchemaMetadata(Transformation):
         if not self._changes:
             raise ConfigError("Neither schema name nor version configured")
         self._with_default: bool = settings["replace.null.with.default"]
-        self._schemas: SchemaCache[Schema, Schema] = SchemaCache(
-            lambda schema: schema.replace(**self._changes), SCHEMAS_PER_TRANSFORMATION
-        )
+        self._schemas = SchemaCache(self._updated, SCHEMAS_PER_TRANSFORMATION)
+
+    def _updated(self, schema: Schema) -> Schema:
+        """As in Kafka, only the schema of a struct can be changed: the others have no fields."""
+        fields = [(field.name, field.schema) for field in schema.fields]
+        return schema.replace(fields=fields, **self._changes)
 
     def apply(self, record: ConnectRecord) -> ConnectRecord:
         schema, value = self._part.schema_of(record), self._part.value_of(record)

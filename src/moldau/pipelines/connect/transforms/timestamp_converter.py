@@ -18,7 +18,7 @@ from moldau.pipelines.connect.data.cache import SchemaCache
 from moldau.pipelines.connect.data.date_format import DateFormat
 from moldau.pipelines.connect.data.errors import ConfigError, ConnectError, DataError
 from moldau.pipelines.connect.data.records import ConnectRecord
-from moldau.pipelines.connect.data.schema import INT64, STRING, Schema, Type
+from moldau.pipelines.connect.data.schema import INT64, STRING, Field, Schema, Type
 from moldau.pipelines.connect.data.struct import Struct, java_class, with_default
 from moldau.pipelines.connect.transforms.interface import (
     SCHEMAS_PER_TRANSFORMATION,
@@ -117,13 +117,13 @@ class TimestampConverter(Transformation):
         return found | {self._field: self._converted(found.get(self._field), None)}
 
     def _in_struct(self, struct: Struct, updated: Schema) -> Struct:
-        values = []
-        for field in struct.schema.fields:
-            value = field_value(struct, field, self._with_default)
-            if field.name == self._field:
-                value = self._converted(value, _kind_of_schema(field.schema))
-            values.append(value)
-        return Struct.of(updated, values)
+        return Struct.of(updated, (self._field_of(struct, field) for field in struct.schema.fields))
+
+    def _field_of(self, struct: Struct, field: Field) -> Any:
+        value = field_value(struct, field, self._with_default)
+        if field.name != self._field:
+            return value
+        return self._converted(value, _kind_of_schema(field.schema))
 
     def _updated(self, schema: Schema) -> Schema:
         fields = [

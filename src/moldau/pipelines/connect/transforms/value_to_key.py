@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from moldau.pipelines.connect.config.definition import NO_DEFAULT, ConfigDef, ConfigType, Importance
+from moldau.pipelines.connect.config.definition import (
+    NO_DEFAULT,
+    ConfigDef,
+    ConfigType,
+    Importance,
+    ValidList,
+)
 from moldau.pipelines.connect.data.cache import SchemaCache
 from moldau.pipelines.connect.data.errors import DataError
 from moldau.pipelines.connect.data.records import ConnectRecord
@@ -18,7 +24,6 @@ from moldau.pipelines.connect.transforms.interface import (
 )
 from moldau.pipelines.connect.transforms.requirements import (
     field_value,
-    non_empty_list,
     require_map,
     require_struct,
 )
@@ -34,7 +39,7 @@ class ValueToKey(Transformation):
             NO_DEFAULT,
             Importance.HIGH,
             "The fields of the value that make the key.",
-            validator=non_empty_list,
+            validator=ValidList(empty_allowed=False),
         )
     )
 

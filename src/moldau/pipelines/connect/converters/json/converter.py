@@ -84,7 +84,7 @@ def _definition() -> ConfigDef:
             "BASE64",
             Importance.LOW,
             "How decimals are written: BASE64 (their bytes) or NUMERIC (a JSON number).",
-            validator=ValidString(("BASE64", "NUMERIC"), ignore_case=True),
+            validator=ValidString(("NUMERIC", "BASE64"), ignore_case=True),
             group="Serialization",
             order_in_group=0,
             width=Width.MEDIUM,
@@ -128,15 +128,18 @@ class JsonConverter(Converter):
         if not content or not self._enveloped:
             return None
         try:
-            node = parse_json(content.encode())
+            node = parse_json(content.encode(), exact=True)
         except SerializationError as error:
             raise DataError(
                 "Failed to parse schema in converter config due to serialization error: "
             ) from error
-        return self._read_schema(json.dumps(node))
+        return self._compiled(node)
 
     def _read_schema(self, text: str) -> _ReadSchema:
-        schema = read_schema(json.loads(text), self._replace)
+        return self._compiled(json.loads(text))
+
+    def _compiled(self, node: Any) -> _ReadSchema:
+        schema = read_schema(node, self._replace)
         reader = read_schemaless if schema is None else compiled_reader(schema, self._replace)
         return _ReadSchema("", schema, reader, has_decimals(schema))
 
@@ -192,7 +195,9 @@ class JsonConverter(Converter):
             raise DataError(_NO_ENVELOPE)
         found = self._schemas(json.dumps(envelope["schema"]))
         if found.exact:
+            # The defaults of Decimal fields need their digits, too.
             envelope = parse_json(data, exact=True)
+            found = self._compiled(envelope["schema"])
         self._latest = found.with_prefix(_prefix_of(data))
         return found.value_of(envelope["payload"])
 

@@ -52,16 +52,23 @@ def parse_text(text: str, begin: int, *, exact: bool = False) -> tuple[Any, int]
         return None, begin
     try:
         value, end = decoder.raw_decode(text, begin)
-        if end == len(text) or not (text[end].isdigit() or text[end].isalpha()):
+        if _is_complete(value, text, end):
             return value, end
     except json.JSONDecodeError:
         if _STRINGS_AND_ZEROS.search(text, begin) is None:
             raise
     unpadded = _STRINGS_AND_ZEROS.sub(lambda found: found[0] if found[0][0] == '"' else "", text[begin:])
     value, end = decoder.raw_decode(unpadded)
-    if end < len(unpadded) and (unpadded[end].isdigit() or unpadded[end].isalpha()):
+    if not _is_complete(value, unpadded, end):
         raise ValueError(f"Unexpected character ('{unpadded[end]}')")
-    return value, begin + end + len(text) - begin - len(unpadded)
+    return value, end + len(text) - len(unpadded)
+
+
+def _is_complete(value: Any, text: str, end: int) -> bool:
+    """Return whether the value ends here: a number or literal that continues is not one."""
+    if end == len(text) or isinstance(value, (str, list, dict)):
+        return True
+    return not (text[end].isalnum() or text[end] in "._$")
 
 
 def node_type(value: Any) -> str:
@@ -90,6 +97,11 @@ def _integer(bits: int) -> Reader:
     return read
 
 
+def _double(value: Any) -> float:
+    """Java reads the number as decimal first, which has no negative zero."""
+    return float(value) + 0.0 if _is_number(value) else 0.0
+
+
 def _binary(value: Any) -> bytes | None:
     if not isinstance(value, str):
         return None
@@ -104,8 +116,8 @@ _PRIMITIVES: dict[Type, Reader] = {
     Type.INT16: _integer(16),
     Type.INT32: _integer(32),
     Type.INT64: _integer(64),
-    Type.FLOAT32: lambda value: float32(float(value) if _is_number(value) else 0.0),
-    Type.FLOAT64: lambda value: float(value) if _is_number(value) else 0.0,
+    Type.FLOAT32: lambda value: float32(_double(value)),
+    Type.FLOAT64: _double,
     Type.BOOLEAN: lambda value: value is True,
     Type.STRING: lambda value: value if isinstance(value, str) else None,
     Type.BYTES: _binary,
@@ -247,7 +259,7 @@ def read_schemaless(value: Any) -> Any:
         return [read_schemaless(entry) for entry in value]
     if type(value) is int:
         return wrap(value, 64)
-    return float(value) if isinstance(value, Decimal) else value
+    return _double(value) if isinstance(value, (float, Decimal)) else value
 
 
 def has_decimals(schema: Schema | None) -> bool:

@@ -11,7 +11,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "moldau"
 LAYERS = [
     {"base"},
     {"config", "protocol", "metrics", "schemas"},
-    {"storage", "raft", "statemachine", "metadata"},
+    {"storage", "raft", "statemachine", "metadata", "tracing"},
     {"security"},
     {"controller", "groups", "share", "transactions", "quotas"},
     {"network"},
@@ -33,6 +33,7 @@ OF_USE_TO_SERVICES = {
     "schemas",
     "security",
     "statemachine",
+    "tracing",
 }
 #: Packages that may import anything except each other: user commands do not depend on test support.
 FREE = {"cli", "testing"}

@@ -59,6 +59,14 @@ def iter_records(
         raise CorruptBatch("the batch ends inside a record") from error
 
 
+def iter_first_records(payload: bytes, header: BatchHeader) -> Iterator[Record]:
+    """Yield the records of the beginning of a decompressed batch; it ends where it is cut off or damaged."""
+    try:
+        yield from _parse(payload, header)
+    except (CorruptBatch, IndexError):
+        return
+
+
 def _parse(payload: bytes, header: BatchHeader) -> Iterator[Record]:
     # Calls and attribute look-ups dominate the cost, so key and value are read inline.
     base_offset, base_timestamp = header.base_offset, header.base_timestamp

@@ -25,7 +25,13 @@ from moldau.protocol.batch_header import (
     set_max_timestamp,
 )
 from moldau.protocol.errors import CorruptBatch, DecompressionBomb
-from moldau.protocol.record_reader import MAX_DECOMPRESSED, Record, batch_payload, iter_records
+from moldau.protocol.record_reader import (
+    MAX_DECOMPRESSED,
+    Record,
+    batch_payload,
+    iter_first_records,
+    iter_records,
+)
 from moldau.protocol.record_writer import build_batch, recompress
 
 __all__ = [
@@ -46,6 +52,7 @@ __all__ = [
     "build_batch",
     "check_crc",
     "iter_batches",
+    "iter_first_records",
     "iter_records",
     "patch_batch",
     "read_batch_header",

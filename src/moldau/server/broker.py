@@ -33,6 +33,7 @@ from moldau.storage.manager.failures import DirectoryFailure
 from moldau.storage.manager.manager import LogManager
 
 if TYPE_CHECKING:
+    from moldau.server.dispatch.tracing import RequestTracing
     from moldau.server.metrics.telemetry import ClientTelemetry
     from moldau.server.partitions.schema_validation import SchemaValidator
 
@@ -94,6 +95,8 @@ class Broker:
             services.clock, services.randomness, config["max.incremental.fetch.session.cache.slots"]
         )
         self.schemas = _schema_validator(services)
+        #: None unless `traces.otlp.endpoint` is set.
+        self.tracing = _request_tracing(services)
         #: The receiver of client telemetry; None unless `metrics.port` is set.
         self.telemetry: ClientTelemetry | None = None
         self.producer_ids = ProducerIds(services.id, lambda: self.lifecycle.epoch, controller)
@@ -264,6 +267,9 @@ class Broker:
         await self.share_partitions.close()
         await self.coordinators.close()
         await self.logs.shutdown(self._last_epoch())
+        if self.tracing is not None:
+            # Last: an endpoint that is down takes seconds.
+            await self.tracing.close()
 
     def _last_epoch(self) -> int:
         """Return the broker epoch up to which the logs are complete: of this registration or the previous."""
@@ -281,3 +287,17 @@ def _schema_validator(services: NodeServices) -> SchemaValidator | None:
     from moldau.server.partitions.schema_validation import SchemaValidator
 
     return SchemaValidator.of(config, services.clock, services.pool)
+
+
+def _request_tracing(services: NodeServices) -> RequestTracing | None:
+    """Return what records spans of requests if an endpoint is configured; it is imported only then."""
+    config = services.settings.config
+    if not config["traces.otlp.endpoint"]:
+        return None
+    from moldau.tracing.extra import needs_opentelemetry
+
+    with needs_opentelemetry("traces.otlp.endpoint"):
+        from moldau.server.dispatch.tracing import RequestTracing
+    return RequestTracing.of(
+        config, services.identity, services.metadata, services.clock, services.randomness, services.pool
+    )

@@ -33,7 +33,7 @@ from moldau.client.consumer.positions import Positions
 from moldau.client.consumer.rebalance import RebalanceListener, callbacks
 from moldau.client.interceptors import ConsumerInterceptor, apply_all, call_all, instances
 from moldau.client.librdkafka.errors import called, client_error, is_refusal, log_error
-from moldau.client.librdkafka.properties import create, translate
+from moldau.client.librdkafka.properties import TRACING, create, is_traced, translate
 from moldau.client.metrics import ConsumerMetrics
 from moldau.client.records import ConsumerRecord, OffsetAndMetadata, OffsetAndTimestamp, PartitionInfo
 from moldau.client.serdes import Deserializer
@@ -81,9 +81,10 @@ class Consumer(Generic[K, V]):
     ) -> None:
         self._deserializer = RecordDeserializer(config, key_deserializer, value_deserializer)
         self._max_poll_records = int(config.get("max.poll.records", 500))
-        self._interceptors: list[ConsumerInterceptor] = instances(
-            interceptors or config.get("interceptor.classes")
-        )
+        self._interceptors: list[ConsumerInterceptor] = [
+            *_tracing(config),
+            *instances(interceptors or config.get("interceptor.classes")),
+        ]
         self._metrics = ConsumerMetrics()
         self._positions = Positions()
         self._subscription: list[str] = []
@@ -430,6 +431,17 @@ class Consumer(Generic[K, V]):
     def _check_open(self) -> None:
         if self._closed:
             raise RuntimeError("the consumer is closed")
+
+
+def _tracing(config: Mapping[str, Any]) -> list[ConsumerInterceptor]:
+    """Return the interceptor that makes spans, if they are on."""
+    if not is_traced(config):
+        return []
+    from moldau.tracing.extra import needs_opentelemetry
+
+    with needs_opentelemetry(TRACING):
+        from moldau.client.tracing import ConsumerTracing
+    return [ConsumerTracing(config)]
 
 
 def _log_unknown_setting(name: str) -> None:

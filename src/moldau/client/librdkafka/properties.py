@@ -24,9 +24,12 @@ _RENAMED = {
     "fetch.max.wait.ms": "fetch.wait.max.ms",
     "socket.connection.setup.timeout.max.ms": "socket.connection.setup.timeout.ms",
 }
+#: Switches spans of OpenTelemetry on; ours, not Kafka's.
+TRACING = "enable.tracing"
 #: Configs of Kafka's Java clients that librdkafka does not have, or that are handled in Python.
 _DROPPED = frozenset(
     {
+        TRACING,
         "bootstrap.controllers",
         "default.api.timeout.ms",
         "exclude.internal.topics",
@@ -82,6 +85,10 @@ def translate(properties: Mapping[str, Any]) -> dict[str, Any]:
         else:
             settings[_RENAMED.get(name, name)] = value
     return settings
+
+
+def is_traced(properties: Mapping[str, Any]) -> bool:
+    return str(properties.get(TRACING, False)).strip().lower() == "true"
 
 
 def create(

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import confluent_kafka
 from confluent_kafka import KafkaError as LibrdkafkaError
@@ -29,13 +29,16 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
 from moldau.client.interceptors import ProducerInterceptor, apply_all, call_all, instances
 from moldau.client.librdkafka.errors import ClientError, called, client_error, is_refusal, log_error
-from moldau.client.librdkafka.properties import create
+from moldau.client.librdkafka.properties import TRACING, create, is_traced
 from moldau.client.metrics import ProducerMetrics
 from moldau.client.partitioners import ANY_PARTITION, Partitioner, choose_partitioner
 from moldau.client.producer.settings import producer_settings
 from moldau.client.records import Headers, OffsetAndMetadata, PartitionInfo, ProducerRecord, RecordMetadata
 from moldau.client.serdes import Serializer, serializer
 from moldau.client.topic_partitions import partition_infos, to_librdkafka
+
+if TYPE_CHECKING:
+    from moldau.client.tracing import EndSpan, ProducerTracing
 
 logger = logging.getLogger(__name__)
 
@@ -70,6 +73,7 @@ class Producer(Generic[K, V]):
         self._interceptors: list[ProducerInterceptor] = instances(
             interceptors or config.get("interceptor.classes")
         )
+        self._tracing = _tracing(config)
         self._max_block = int(config.get("max.block.ms", 60_000)) / 1000
         self._metrics = ProducerMetrics()
         settings = producer_settings(config)
@@ -117,10 +121,17 @@ class Producer(Generic[K, V]):
         key_bytes = self._key_serializer.serialize(record.topic, record.key, sent_headers)
         value_bytes = self._value_serializer.serialize(record.topic, record.value, sent_headers)
         record = record._replace(headers=sent_headers)
+        partition = self._choose(record, key_bytes, value_bytes)
         future: Future[RecordMetadata] = Future()
         sizes = (-1 if key_bytes is None else len(key_bytes), -1 if value_bytes is None else len(value_bytes))
-        report = partial(self._delivered, future, on_delivery, sizes)
-        self._produce(record, key_bytes, value_bytes, self._choose(record, key_bytes, value_bytes), report)
+        end_span = None if self._tracing is None else self._tracing.begin(record, sent_headers)
+        report = partial(self._delivered, future, on_delivery, sizes, end_span)
+        try:
+            self._produce(record, key_bytes, value_bytes, partition, report)
+        except ClientError as error:
+            if end_span is not None:
+                end_span(None, error)
+            raise
         self._sends += 1
         if self._sends % _SENDS_PER_POLL == 0:
             self._handle_reports(0)
@@ -191,6 +202,7 @@ class Producer(Generic[K, V]):
         future: Future[RecordMetadata],
         on_delivery: OnDelivery | None,
         sizes: tuple[int, int],
+        end_span: EndSpan | None,
         error: Any,
         message: Any,
     ) -> None:
@@ -205,6 +217,8 @@ class Producer(Generic[K, V]):
                 message.topic(), message.partition(), _offset(message), message.timestamp()[1], *sizes
             )
         self._metrics.delivered(max(sizes[0], 0) + max(sizes[1], 0), failed=failure is not None)
+        if end_span is not None:
+            end_span(metadata, failure)
         if self._interceptors:
             call_all([partial(each.on_acknowledgement, metadata, failure) for each in self._interceptors])
         if on_delivery is not None:
@@ -344,6 +358,16 @@ class Producer(Generic[K, V]):
     def _check_open(self) -> None:
         if self._closed:
             raise RuntimeError("the producer is closed")
+
+
+def _tracing(config: Mapping[str, Any]) -> ProducerTracing | None:
+    if not is_traced(config):
+        return None
+    from moldau.tracing.extra import needs_opentelemetry
+
+    with needs_opentelemetry(TRACING):
+        from moldau.client.tracing import ProducerTracing
+    return ProducerTracing(config)
 
 
 def _log_unknown_setting(name: str) -> None:

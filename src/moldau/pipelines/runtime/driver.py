@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from moldau.config.definition import ConfigError
 from moldau.config.properties import PropertiesError, load_properties
 from moldau.pipelines.runtime.definition import BadDefinition
 from moldau.pipelines.runtime.progress_line import ProgressLine
@@ -37,6 +38,15 @@ if TYPE_CHECKING:
 #: Exit codes of a driver that must not be restarted.
 DONE, BAD_DEFINITION, SOME_FAILED = 0, 2, 3
 _TICK_S = 0.3
+#: What a new driver would fail with again.
+_REFUSALS = (
+    BadDefinition,
+    AlreadyRunning,
+    ConfigError,
+    ConnectorMissing,
+    JavaMissing,
+    ModuleNotFoundError,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +84,7 @@ def main(argv: list[str]) -> int:
         loaded = _load(settings)
         with folder.running(loaded.pipelines):
             return _run(settings, loaded, folder, stopping)
-    except (BadDefinition, AlreadyRunning, JavaMissing, ConnectorMissing, ModuleNotFoundError) as wrong:
+    except _REFUSALS as wrong:
         print(wrong, flush=True)
         return BAD_DEFINITION
 

@@ -83,13 +83,18 @@ def pin_tasks(spark: SparkSession) -> None:
     """Pin the tasks of all queries of this session that write to topics."""
     if not hasattr(spark, "_jsparkSession") or spark.conf.get(PINNED, "false") == "true":
         return
+    add_listener(spark, _Listener(spark))
+    spark.conf.set(PINNED, "true")
+
+
+def add_listener(spark: SparkSession, listener: Any) -> None:
+    """Add an object with the methods of `_Listener` to the streaming queries of a session."""
     from pyspark.java_gateway import ensure_callback_server_started
 
     context: Any = spark.sparkContext
     ensure_callback_server_started(context._gateway)  # type: ignore[no-untyped-call]
     wrapper = context._jvm.org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper
-    spark._jsparkSession.streams().addListener(wrapper(_Listener(spark)))
-    spark.conf.set(PINNED, "true")
+    spark._jsparkSession.streams().addListener(wrapper(listener))
 
 
 @contextlib.contextmanager

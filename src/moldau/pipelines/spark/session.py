@@ -40,6 +40,7 @@ from moldau.pipelines.spark.kafka_connector import connector_settings
 from moldau.pipelines.spark.settings import (
     REDACTED,
     REDACTED_OPTIONS,
+    TRACES_ENDPOINT,
     common_settings,
     is_local,
     java_options,
@@ -105,11 +106,23 @@ def session(
 
 
 def register(spark: SparkSession) -> None:
-    """Register the format `moldau` in a session, and hide its secret options in plans."""
+    """Register the format `moldau` in a session, hide its secret options in plans, and trace its queries if
+    an endpoint is set."""
     spark.dataSource.register(MoldauDataSource)
     if spark.conf.get(REDACTED, _SPARKS_REDACTION) == _SPARKS_REDACTION:
         spark.conf.set(REDACTED, REDACTED_OPTIONS)
     pin_tasks(spark)
+    endpoint = spark.conf.get(TRACES_ENDPOINT, "")
+    if endpoint:
+        _trace_queries(spark, endpoint)
+
+
+def _trace_queries(spark: SparkSession, endpoint: str) -> None:
+    from moldau.tracing.extra import needs_opentelemetry
+
+    with needs_opentelemetry(TRACES_ENDPOINT):
+        from moldau.pipelines.tracing import trace_queries
+    trace_queries(spark, endpoint)
 
 
 def _start(

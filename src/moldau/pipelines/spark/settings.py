@@ -21,6 +21,9 @@ _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProv
 REDACTED = "spark.sql.redaction.options.regex"
 REDACTED_OPTIONS = "(?i)url|jaas[.]config|keystore[.]key|key[.]pem"
 
+#: The URL to which spans of micro-batches are sent; none are made without it.
+TRACES_ENDPOINT = "spark.moldau.traces.otlp.endpoint"
+
 DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
 _EXECUTOR_ENV = "spark.executorEnv."
 

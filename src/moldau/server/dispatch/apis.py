@@ -402,6 +402,8 @@ def broker_handlers(broker: Broker) -> dict[int, Handler]:
     handlers: dict[int, Handler] = {key: bind(broker) for key, bind in BROKER_APIS.items()}
     if broker.telemetry is not None:
         handlers.update(telemetry_handlers(broker.telemetry))
+    if broker.tracing is not None:
+        handlers = broker.tracing.traced(handlers)
     return audited(handlers)
 
 

@@ -1,11 +1,11 @@
-"""Metrics, health and telemetry over HTTP: ours, not Kafka's, which has JMX for it.
+"""Metrics, health, telemetry and traces over HTTP: ours, not Kafka's, which has JMX for it.
 
 They are internal, so that DescribeConfigs returns what Kafka returns.
 """
 
 from __future__ import annotations
 
-from moldau.config.definition import INT, STRING, ConfigKey
+from moldau.config.definition import DOUBLE, INT, STRING, ConfigKey
 from moldau.config.validators import NonEmpty, at_least, between
 
 CONFIGS: tuple[ConfigKey, ...] = (
@@ -49,6 +49,31 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "The URL to which metrics that clients push are forwarded, such as "
         "`http://collector:4318/v1/metrics`. Without it, they appear at `/metrics` only.",
         NonEmpty(),
+        internal=True,
+    ),
+    ConfigKey(
+        "traces.otlp.endpoint",
+        STRING,
+        None,
+        "The URL to which the broker sends OpenTelemetry spans of Produce and Fetch requests, such as "
+        "`http://collector:4318/v1/traces`. Without it, requests are not traced.",
+        NonEmpty(),
+        internal=True,
+    ),
+    ConfigKey(
+        "traces.sampling.ratio",
+        DOUBLE,
+        1.0,
+        "The share of Produce and Fetch requests that are traced, from 0 to 1.",
+        between(0, 1),
+        internal=True,
+    ),
+    ConfigKey(
+        "traces.max.per.second",
+        INT,
+        100,
+        "How many requests are traced in a second at most. Further requests are served without a span.",
+        at_least(0),
         internal=True,
     ),
 )

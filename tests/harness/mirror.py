@@ -159,9 +159,9 @@ def read_all(bootstrap: str, topic: str, partition: int = 0, *, committed: bool 
             return found
         _, end = consumer.get_watermark_offsets(where, timeout=10)
         consumer.assign([where])
-        while (
-            (message := consumer.poll(10)) is not None and message.error() is None and message.offset() < end
-        ):
+        while (message := consumer.poll(10)) is not None and message.error() is None:
+            if (message.offset() or 0) >= end:
+                break
             found.append(message)
     finally:
         consumer.close()

@@ -10,9 +10,9 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from moldau.cli.shared.arguments import ToolParser
+from moldau.cli.shared.arguments import ToolParser, refuse_together
 from moldau.cli.shared.connection import load_config
-from moldau.cli.shared.tool import run_tool, warn
+from moldau.cli.shared.tool import ToolError, run_tool, warn
 
 if TYPE_CHECKING:
     from moldau.pipelines.mirror.config.properties import MirrorConfig
@@ -38,7 +38,7 @@ def _parser(name: str) -> ToolParser:
         "--clusters", metavar="ALIAS", nargs="+", default=[], help="Only flows to these clusters."
     )
     parser.flag("--local", "Copy in this process, without Spark.")
-    parser.option("--master", "MASTER", "Spark master, local[*] by default.")
+    parser.option("--master", "MASTER", "Spark master; by default local, with a slot for each of tasks.max.")
     parser.add_argument("--verbose", "-v", action="store_true", help="Log what the mirror does.")
     return parser
 
@@ -48,21 +48,40 @@ def _execute(options: argparse.Namespace) -> int:
     from moldau.pipelines.mirror.config.properties import read_config
     from moldau.pipelines.mirror.run.service import MirrorService
 
+    refuse_together(options, "local", ["master"])
     level = logging.INFO if options.verbose else logging.WARNING
     logging.basicConfig(level=level, stream=sys.stderr, format=_LOG_FORMAT)
     targets = [alias for each in options.clusters for alias in each.split(",") if alias]
     config = read_config(load_config(options.file), targets)
     for warning in config.warnings:
         warn(f"Warning: {warning}")
-    clock = SystemClock()
-    return asyncio.run(_run(MirrorService(config, _host(options, config), clock)))
+    host = _host(options, config)
+    try:
+        return asyncio.run(_run(MirrorService(config, host, SystemClock())))
+    finally:
+        host.close()
 
 
 def _host(options: argparse.Namespace, config: MirrorConfig) -> TaskHost:
+    if not options.local:
+        return _spark_host(options, config)
     from moldau.base.clock import SystemClock
     from moldau.pipelines.mirror.run.service import LocalHost
 
     return LocalHost(SystemClock())
+
+
+def _spark_host(options: argparse.Namespace, config: MirrorConfig) -> TaskHost:
+    try:
+        from moldau.pipelines.mirror.run.spark import SparkHost
+
+        return SparkHost(config.flows, options.master)
+    except ModuleNotFoundError as missing:
+        if (missing.name or "moldau").partition(".")[0] == "moldau":
+            raise
+        raise ToolError(
+            f'Mirroring on Spark needs {missing.name}: pip install "moldau[spark]", or use --local'
+        ) from missing
 
 
 async def _run(service: MirrorService) -> int:

@@ -24,6 +24,8 @@ class TaskHost(Protocol):
 
     async def copy(self, flow: Flow) -> None: ...
 
+    def close(self) -> None: ...
+
 
 class LocalHost:
     """One copy task per flow, on the event loop of the service."""
@@ -33,6 +35,9 @@ class LocalHost:
 
     async def copy(self, flow: Flow) -> None:
         await CopyTask(flow, 0, 1, self._clock).run()
+
+    def close(self) -> None:
+        """There is nothing to release."""
 
 
 class MirrorService:

@@ -1,12 +1,33 @@
-"""Samples of a group's offsets: a sum is complete, or missing."""
+"""Samples of a group's offsets: a sum is complete, or missing; large groups are collected in slices."""
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
+
 from moldau.base.ids import TopicPartition
+from moldau.client.admin.client import AsyncAdminClient, checked
+from moldau.client.admin.topic_types import NewTopic
 from moldau.metrics.catalog import exporter
 from moldau.metrics.catalog.table import FAMILIES
 from moldau.metrics.exposition import Scrape
-from moldau.server.metrics.collectors.groups import OffsetLines
+from moldau.server.metrics.collectors.groups import GroupCollector, OffsetLines
+from moldau.server.metrics.slices import ScrapeSlice
+from tests.harness.nodes.node import running_node
+
+PARTITIONS = 100
+
+
+class CountedSlice(ScrapeSlice):
+    """Counts the places at which a scrape may pause."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pauses = 0
+
+    async def pause(self) -> None:
+        self.pauses += 1
+        await super().pause()
 
 
 def test_a_topic_with_an_unknown_lag_has_no_sum() -> None:
@@ -31,3 +52,24 @@ def test_a_partition_that_does_not_exist_has_no_lag_to_wait_for() -> None:
     lines.add(TopicPartition("a", 9), 10, None, exists=False)
     assert lines.add_sums() == 0
     assert len(scrape.lines(exporter.GROUP_LAG_SUM)) == 1
+
+
+def test_a_group_with_many_partitions_is_collected_in_slices(tmp_path: Path) -> None:
+    async def collected() -> tuple[int, int]:
+        config = {"offsets.topic.num.partitions": "1", "offsets.topic.replication.factor": "1"}
+        async with running_node(tmp_path, config) as node:
+            async with AsyncAdminClient(f"127.0.0.1:{node.ports['PLAINTEXT']}") as admin:
+                checked(await admin.create_topics([NewTopic("wide", PARTITIONS, 1)]))
+                offsets = {TopicPartition("wide", index): 0 for index in range(PARTITIONS)}
+                checked(await admin.alter_group_offsets("g", offsets))
+            broker = node.broker_role
+            assert broker is not None
+            scrape, turn = Scrape(FAMILIES), CountedSlice()
+            collector = GroupCollector(broker.coordinators, broker.replicas, node.services.metadata)
+            await collector.collect(scrape, turn, 10_000)
+            return len(scrape.lines(exporter.GROUP_LAG)), turn.pauses
+
+    lags, pauses = asyncio.run(collected())
+    assert lags == PARTITIONS
+    # Once for each partition while its leader is looked up, and once for its samples.
+    assert pauses >= 2 * PARTITIONS

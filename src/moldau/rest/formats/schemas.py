@@ -6,7 +6,7 @@ registered if it is new. Codecs are cached by schema.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from moldau.http.asgi import encode_json
@@ -17,13 +17,16 @@ from moldau.rest.formats.plain import load
 from moldau.rest.values import INT32, is_number, is_text, natural
 
 if TYPE_CHECKING:
+    from moldau.client.records import Headers
     from moldau.client.registry.client import AsyncRegistryClient
     from moldau.client.registry.types import RegisteredSchema, Schema
 
 #: The embedded format of each schema type of the registry, and the reverse.
 FORMATS: Final = {"AVRO": "avro", "JSON": "jsonschema", "PROTOBUF": "protobuf"}
 TYPES: Final = {name: kind for kind, name in FORMATS.items()}
+#: Of the cached codecs, and of the texts of their schemas.
 _MOST_CODECS: Final = 1000
+_MOST_CHARACTERS: Final = 32 << 20
 _NO_REGISTRY: Final = "Schema Registry not defined, no Schema Registry client available."
 
 
@@ -82,6 +85,7 @@ class SchemaFormats:
         self._properties = registry
         self._registry: AsyncRegistryClient | None = None
         self._codecs: dict[tuple[Any, ...], Codec] = {}
+        self._characters = 0
         self._by_id: dict[tuple[int | None, str | None], tuple[str, Codec]] = {}
 
     @property
@@ -174,9 +178,7 @@ class SchemaFormats:
         )
         return await self._used(await self._ask(self.registry.register(subject, schema), failure))
 
-    async def decode(
-        self, kind: str, data: bytes, headers: Sequence[tuple[str, bytes]] | None, is_key: bool
-    ) -> Decoded:
+    async def decode(self, kind: str, data: bytes, headers: Headers | None, is_key: bool) -> Decoded:
         """Return a record's key or value as JSON; `ApiError` 40801 if it cannot be deserialized."""
         from moldau.client.registry.serdes import framing
 
@@ -211,8 +213,11 @@ class SchemaFormats:
                 self.registry.referenced_texts(schema), "Error when fetching the references of a schema."
             )
             codec = _create(schema, references)
-            if len(self._codecs) >= _MOST_CODECS:
+            self._characters += len(schema.text) + sum(map(len, references.values()))
+            if len(self._codecs) >= _MOST_CODECS or self._characters > _MOST_CHARACTERS:
                 self._codecs.clear()
+                self._by_id.clear()
+                self._characters = 0
             self._codecs[schema.key] = codec
         return codec
 

@@ -207,3 +207,10 @@ def test_protobuf_with_its_schema_in_a_header(world: World, rest: Api) -> None:
     with instance(rest, "g-values-guid", "protobuf") as each:
         each.assign("values-guid", 0)
         assert each.values(1)[0]["description"] == "too much"
+
+
+def test_groups_that_librdkafka_cannot_send(world: World, rest: Api) -> None:
+    for group in ("a%00b", "g" * 40_000):
+        assert rest("POST", f"/consumers/{group}", {}, V2).error == (422, 42204)
+        path = world.v3(f"/consumer-groups/{group}/records?topics=values")
+        assert rest("GET", path).status == 400

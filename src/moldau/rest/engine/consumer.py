@@ -23,7 +23,7 @@ from confluent_kafka import KafkaError as LibrdkafkaError
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.client.librdkafka.errors import ClientError, client_error, is_refusal
 from moldau.client.librdkafka.properties import create, translate
-from moldau.rest.values import is_text
+from moldau.rest.values import INT16, is_text
 
 logger = logging.getLogger(__name__)
 
@@ -60,10 +60,12 @@ _FAILURES: Final = frozenset(
 
 
 class PolledConsumer:
-    """Owned by the event loop. `KafkaError` INVALID_CONFIG if a property is invalid."""
+    """Owned by the event loop. `KafkaError` INVALID_CONFIG or INVALID_GROUP_ID if a property is invalid."""
 
     def __init__(self, properties: Mapping[str, Any], pool: Executor, on_end: OnEnd | None = None) -> None:
         """`on_end` is called when the end of a partition is reached; `enable.partition.eof` must be set."""
+        if not _is_name(properties["group.id"]):
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID, "The group id is too long or not valid in UTF-8.")
         self._on_end = on_end
         self._refusal: KafkaError | None = None
         #: An error that arrived after records, which are returned first.
@@ -129,9 +131,9 @@ class PolledConsumer:
                 raise client_error(error.args[0]) from None
 
     def subscribe(self, topics: list[str]) -> None:
-        if not all(map(is_text, topics)):
-            # librdkafka's binding would end the process.
-            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, "A topic name is not valid in UTF-8.")
+        if not all(map(_is_name, topics)):
+            message = "A topic name is too long or not valid in UTF-8."
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
         self._ignored, self._failure = frozenset(), None
         self._now(self._consumer.subscribe, topics)
 
@@ -213,6 +215,11 @@ class PolledConsumer:
         if is_refusal(error):
             self._refusal = client_error(error)
         logger.debug("Consumer: %s", error)
+
+
+def _is_name(value: Any) -> bool:
+    """Return whether librdkafka can send a name; its binding would cut it off or end the process."""
+    return is_text(value) and len(value.encode()) <= INT16
 
 
 def _warn(name: str) -> None:

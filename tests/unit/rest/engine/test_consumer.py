@@ -27,6 +27,13 @@ async def _subscribe_to_half_a_pair() -> None:
             await asyncio.wait_for(consumer.close(), 20)
 
 
+@pytest.mark.parametrize("group", ["a\0b", "\ud800", "g" * 40_000])
+def test_group_ids_that_librdkafka_cannot_send_are_refused(group: str) -> None:
+    with ThreadPoolExecutor(1) as pool, pytest.raises(KafkaError) as refused:
+        PolledConsumer({"bootstrap.servers": "127.0.0.1:1", "group.id": group}, pool)
+    assert refused.value.code is ErrorCode.INVALID_GROUP_ID
+
+
 def test_an_error_after_records_is_raised_once_by_the_next_call() -> None:
     asyncio.run(_raise_later())
 

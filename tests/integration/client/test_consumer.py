@@ -25,6 +25,7 @@ from moldau.client import (
     TopicPartition,
     WakeupError,
 )
+from tests.harness.broken_headers import write_broken_headers
 
 PARTITIONS = 4
 New = Callable[..., Consumer[Any, Any]]
@@ -319,3 +320,12 @@ def test_on_an_event_loop(bootstrap: str, topic: str) -> None:
         raise AssertionError("it ended")
 
     assert sorted(asyncio.run(asyncio.wait_for(main(), 150))) == list(range(20))
+
+
+def test_header_names_that_are_not_utf8(bootstrap: str, new: New, topic: str) -> None:
+    write_broken_headers(bootstrap, TopicPartition(topic, 1), 30)
+    consumer = new()
+    consumer.assign([TopicPartition(topic, 1)])
+    records = take(consumer, 30)
+    headers = [("\ufffd", b"x"), ("fine", b"y"), ("\ufffd", None)]
+    assert [record.headers for record in records] == [headers] * 30

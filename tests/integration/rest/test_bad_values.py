@@ -14,6 +14,8 @@ from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from google.rpc import error_details_pb2
 
+from moldau.base.ids import TopicPartition
+from tests.harness.broken_headers import write_broken_headers
 from tests.harness.rest_proxy import V2, Api, embedded
 from tests.integration.rest.conftest import World
 from tests.integration.rest.test_v2_consume import Instance, instance
@@ -207,6 +209,22 @@ def test_protobuf_with_its_schema_in_a_header(world: World, rest: Api) -> None:
     with instance(rest, "g-values-guid", "protobuf") as each:
         each.assign("values-guid", 0)
         assert each.values(1)[0]["description"] == "too much"
+
+
+def test_header_names_that_are_not_utf8(world: World, rest: Api) -> None:
+    """The binding of librdkafka returns such names as holes, which end the process if they are touched."""
+    produce(world, "values-header", {"value": {"type": "JSON", "data": 0}})
+    count = 30
+    write_broken_headers(world.bootstrap, TopicPartition("values-header", 0), count)
+    _, *shown = read(world, "/topics/values-header/records")
+    headers = [("\ufffd", "eA=="), ("fine", "eQ=="), ("\ufffd", None)]
+    names = [[(each["name"], each["value"]) for each in record["headers"]] for record in shown]
+    assert names == [headers] * count
+    with instance(rest, "g-values-header", "json") as each:
+        each.assign("values-header", 0)
+        assert each.values(1 + count) == list(range(1 + count))
+        each.post("positions/beginning", {"partitions": [{"topic": "values-header", "partition": 0}]})
+        assert each.values(1 + count) == list(range(1 + count))
 
 
 def test_groups_that_librdkafka_cannot_send(world: World, rest: Api) -> None:

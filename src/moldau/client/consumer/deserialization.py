@@ -8,6 +8,7 @@ from typing import Any
 import confluent_kafka
 
 from moldau.base.ids import TopicPartition
+from moldau.client.librdkafka.headers import headers_of
 from moldau.client.records import CREATE_TIME, LOG_APPEND_TIME, NO_TIMESTAMP_TYPE, ConsumerRecord
 from moldau.client.serdes import Deserializer, SerializationError, deserializer
 
@@ -41,7 +42,7 @@ class RecordDeserializer:
 
     def record(self, message: Any) -> ConsumerRecord[Any, Any]:
         topic, partition, offset = message.topic(), message.partition(), message.offset()
-        headers = list(message.headers() or ())
+        headers = headers_of(message)
         try:
             key = self._key.deserialize(topic, message.key(), headers)
             value = self._value.deserialize(topic, message.value(), headers)

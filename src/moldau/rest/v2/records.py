@@ -10,6 +10,7 @@ from typing import Any, Final
 from confluent_kafka import Message
 
 from moldau.base.errors import KafkaError
+from moldau.client.librdkafka.headers import headers_of
 from moldau.http.asgi import encode_json
 from moldau.http.errors import ApiError
 from moldau.http.requests import ClientDisconnected
@@ -117,9 +118,8 @@ async def _collect(request: Request, instance: Instance, stopped: Callable[[], b
 
 
 def _size(message: Message) -> int:
-    headers: Any = message.headers() or ()
     size = len(message.key() or b"") + len(message.value() or b"")
-    return size + sum(len(name) + len(value or b"") for name, value in headers)
+    return size + sum(len(name) + len(value or b"") for name, value in headers_of(message))
 
 
 async def _decoded(formats: SchemaFormats, kind: str, message: Message) -> bytes:
@@ -141,5 +141,4 @@ async def _side(formats: SchemaFormats, kind: str, message: Message, *, is_key: 
     data = message.key() if is_key else message.value()
     if data is None or kind in plain.PLAIN:
         return plain.decode(kind, data)
-    headers: Any = message.headers()
-    return (await formats.decode(kind, data, headers, is_key)).data
+    return (await formats.decode(kind, data, headers_of(message), is_key)).data

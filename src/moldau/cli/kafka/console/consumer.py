@@ -14,6 +14,7 @@ from moldau.cli.shared.arguments import ToolParser, UsageError, given, key_value
 from moldau.cli.shared.connection import add_bootstrap_options, bootstrap_servers, load_config
 from moldau.cli.shared.librdkafka import ReportOnce, check_reachable, open_consumer
 from moldau.cli.shared.tool import ToolError, interrupted_by_sigterm, run_tool, warn
+from moldau.client.librdkafka.headers import headers_of
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -241,5 +242,5 @@ def _record(message: Any) -> ConsoleRecord:
         timestamp,
         message.key(),
         message.value(),
-        message.headers() or (),
+        headers_of(message),
     )

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from confluent_kafka import Message
 
+from moldau.client.librdkafka.headers import headers_of
 from moldau.client.registry.serdes.framing import KEY_HEADER, VALUE_HEADER
 from moldau.http.asgi import Scope, encode_json, header
 from moldau.http.errors import ApiError
@@ -50,7 +51,7 @@ def wants_events(scope: Scope) -> bool:
 async def shown_record(schemas: SchemaFormats, types: DataTypes, message: Message) -> dict[str, Any]:
     """Return a record as JSON. A key or value that is not of the type is shown as BINARY, with the error."""
     kind, timestamp = message.timestamp()
-    headers: Any = message.headers() or ()
+    headers = headers_of(message)
     shown: dict[str, Any] = {
         "topic_name": message.topic(),
         "partition_id": message.partition(),

@@ -1,8 +1,9 @@
 """Apache Kafka's jars: the tested versions, and their download with Maven into `.interop/`.
 
 `KAFKA_LIBS` (and `KAFKA_CLIENTS_OLD_LIBS` for the older client, `KAFKA_STREAMS_LIBS` for Kafka Streams,
-`KAFKA_STREAMS_TEST_LIBS` for it with its test driver, `SPARK_CONNECTOR_LIBS` for Spark's connector)
-name existing folders; then nothing is downloaded. Maven's downloads stay in `.interop/`.
+`KAFKA_STREAMS_TEST_LIBS` for it with its test driver, `KAFKA_MIRROR_LIBS` for MirrorMaker 2,
+`SPARK_CONNECTOR_LIBS` for Spark's connector) name existing folders; then nothing is downloaded. Maven's
+downloads stay in `.interop/`.
 """
 
 from __future__ import annotations
@@ -44,6 +45,11 @@ _SPARK_CONNECTOR_ARTIFACTS = (
     "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.1.0-preview1",
     "org.apache.kafka:kafka-clients:3.9.2",
     "org.apache.commons:commons-pool2:2.13.1",
+)
+_MIRROR_ARTIFACTS = (
+    f"org.apache.kafka:connect-mirror:{KAFKA}",
+    f"org.apache.kafka:connect-json:{KAFKA}",
+    f"org.slf4j:slf4j-simple:{SLF4J}",
 )
 _STREAMS_TEST_ARTIFACTS = (f"org.apache.kafka:kafka-streams-test-utils:{KAFKA}", *_STREAMS_ARTIFACTS)
 
@@ -88,6 +94,11 @@ def spark_avro_jars() -> list[Path]:
     """Return Spark's Avro connector, for `spark.jars`."""
     artifacts = (f"org.apache.spark:spark-avro_2.13:{SPARK_AVRO}",)
     return sorted(_each_alone(f"spark-avro-{SPARK_AVRO}", artifacts).glob("*.jar"))
+
+
+def mirror_libs() -> Path:
+    """Return MirrorMaker 2 and its client."""
+    return _existing("KAFKA_MIRROR_LIBS") or _with_maven(f"kafka-mirror-{KAFKA}", _MIRROR_ARTIFACTS)
 
 
 def streams_test_libs() -> Path:

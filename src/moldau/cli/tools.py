@@ -18,6 +18,7 @@ NODES = "Kafka's tools: nodes and their files"
 TESTS = "Kafka's tools: measuring and testing"
 SERVICES = "Services: schema registry and REST proxy"
 MIRRORING = "Mirroring between clusters"
+CONNECT = "Connect"
 MONITORING = "Monitoring"
 
 
@@ -132,6 +133,12 @@ TOOLS: dict[str, Tool] = {
         "verifiable.consumer",
         "Consume as a member of a group and report each event as a line of JSON.",
         TESTS,
+    ),
+    "connect-standalone": Tool(
+        "connect.command",
+        "Run a Connect worker alone, with connectors from files.",
+        CONNECT,
+        "standalone_main",
     ),
     "connect-mirror-maker": Tool(
         "mirror.maker", "Mirror topics and groups between clusters.", MIRRORING, "main", "moldau"

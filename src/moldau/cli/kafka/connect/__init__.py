@@ -1,0 +1,1 @@
+"""`connect-standalone` and `connect-distributed`."""

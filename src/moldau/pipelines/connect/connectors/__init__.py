@@ -1,0 +1,1 @@
+"""Connectors, a package each. `moldau.pipelines.connect.plugins` lists them by name."""

@@ -1,0 +1,1 @@
+"""Generated records in the shapes of Confluent's quick starts."""

@@ -1,0 +1,1 @@
+"""Kafka's example connectors for text files: each line is a record."""

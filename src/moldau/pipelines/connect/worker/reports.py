@@ -1,0 +1,46 @@
+"""Writes the statuses of what runs on this worker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from moldau.pipelines.connect.storage.status_state import State, Status, topic_status
+from moldau.pipelines.connect.storage.store import Store
+from moldau.pipelines.connect.storage.types import TaskId
+
+
+class Reports:
+    """The statuses of one worker. `generation` is that of the group when a status is written."""
+
+    def __init__(
+        self,
+        store: Store,
+        worker_id: str,
+        generation: Callable[[], int],
+        clock_ms: Callable[[], int],
+        *,
+        track_topics: bool,
+    ) -> None:
+        self._store = store
+        self.worker_id = worker_id
+        self._generation = generation
+        self._clock_ms = clock_ms
+        self._track_topics = track_topics
+
+    def connector(self, name: str, state: State, version: str | None, trace: str | None = None) -> None:
+        self._store.put_connector_status(name, self._status(state, version, trace))
+
+    def task(self, task: TaskId, state: State, version: str | None, trace: str | None = None) -> None:
+        self._store.put_task_status(task, self._status(state, version, trace))
+
+    def topic(self, topic: str, task: TaskId) -> None:
+        """Record that a connector uses a topic, unless that is known."""
+        if self._track_topics and topic not in self._store.statuses.topics.get(task.connector, {}):
+            self._store.status_log.append_soon([topic_status(topic, task, self._clock_ms())])
+
+    def is_own(self, status: Status | None) -> bool:
+        """Whether the last status was written by this worker, so that a final one may replace it."""
+        return status is None or status.worker_id == self.worker_id
+
+    def _status(self, state: State, version: str | None, trace: str | None) -> Status:
+        return Status(state, self.worker_id, self._generation(), trace, version)

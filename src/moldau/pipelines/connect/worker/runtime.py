@@ -1,0 +1,145 @@
+"""The connectors and tasks that run on this worker: a slot for each that is assigned to it.
+
+`reconcile` compares assignment and configurations with the slots, and tells each slot what is wanted. It is
+called after every change and does nothing but set wanted states, so it may be called at any time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from moldau.pipelines.connect.config.providers import ConfigProviders
+from moldau.pipelines.connect.config.worker import WorkerSettings
+from moldau.pipelines.connect.data.errors import ConnectError
+from moldau.pipelines.connect.plugins import Plugins
+from moldau.pipelines.connect.sdk import SourceConnector
+from moldau.pipelines.connect.storage.store import Store
+from moldau.pipelines.connect.storage.types import TargetState, TaskId
+from moldau.pipelines.connect.worker import connector_slot, task_slot
+from moldau.pipelines.connect.worker.assignment import Group
+from moldau.pipelines.connect.worker.connector_slot import ConnectorSlot, PutTasks
+from moldau.pipelines.connect.worker.hosting.host import TaskHost
+from moldau.pipelines.connect.worker.reports import Reports
+from moldau.pipelines.connect.worker.task.spec import TaskSpec
+from moldau.pipelines.connect.worker.task_slot import TaskSlot
+
+
+class Runtime:
+    def __init__(
+        self,
+        settings: WorkerSettings,
+        plugins: Plugins,
+        providers: ConfigProviders,
+        store: Store,
+        group: Group,
+        host: TaskHost,
+        reports: Reports,
+        put_tasks: PutTasks,
+    ) -> None:
+        self._settings = settings
+        self._plugins = plugins
+        self._providers = providers
+        self._store = store
+        self._group = group
+        self._host = host
+        self._reports = reports
+        self._put_tasks = put_tasks
+        self.connectors: dict[str, ConnectorSlot] = {}
+        self.tasks: dict[TaskId, TaskSlot] = {}
+
+    def reconcile(self) -> None:
+        """Tell every slot what is wanted now."""
+        configs = self._store.configs
+        for name in [each for each in self.connectors if not self._wants_connector(each)]:
+            self.connectors.pop(name).want(None, exists=name in configs.connectors)
+        for task in [each for each in self.tasks if not self._wants_task(each)]:
+            self.tasks.pop(task).want(None, exists=task in configs.task_configs)
+        for name in filter(self._wants_connector, configs.connectors):
+            wanted = connector_slot.Wanted(configs.connectors[name], configs.target_state(name))
+            self._connector_slot(name).want(wanted)
+        for task in filter(self._wants_task, configs.all_tasks()):
+            paused = configs.target_state(task.connector) is not TargetState.STARTED
+            generation = configs.generations.get(task.connector, 0)
+            self._task_slot(task).want(task_slot.Wanted(generation, paused))
+
+    async def close(self) -> None:
+        """Stop everything that runs here; it remains configured."""
+        slots: list[ConnectorSlot | TaskSlot] = [*self.tasks.values(), *self.connectors.values()]
+        self.tasks, self.connectors = {}, {}
+        for slot in slots:
+            slot.want(None)
+        await asyncio.gather(*(slot.ended() for slot in slots))
+
+    async def revoke(self, connectors: list[str], tasks: list[TaskId]) -> None:
+        """Stop connectors and tasks that another worker will run, and wait until they have stopped."""
+        slots: list[ConnectorSlot | TaskSlot] = []
+        slots += [self.tasks.pop(each) for each in tasks if each in self.tasks]
+        slots += [self.connectors.pop(each) for each in connectors if each in self.connectors]
+        for slot in slots:
+            slot.want(None)
+        await asyncio.gather(*(slot.ended() for slot in slots))
+
+    def _wants_connector(self, name: str) -> bool:
+        return name in self._store.configs.connectors and self._group.owns_connector(name)
+
+    def _wants_task(self, task: TaskId) -> bool:
+        configs = self._store.configs
+        return (
+            task.connector in configs.connectors
+            and task in configs.task_configs
+            and task.task < configs.task_counts.get(task.connector, 0)
+            and self._group.owns_task(task)
+        )
+
+    def _connector_slot(self, name: str) -> ConnectorSlot:
+        slot = self.connectors.get(name)
+        if slot is None:
+            slot = ConnectorSlot(name, self._plugins, self._reports, self._providers.resolve, self._put_tasks)
+            self.connectors[name] = slot
+        return slot
+
+    def _task_slot(self, task: TaskId) -> TaskSlot:
+        slot = self.tasks.get(task)
+        if slot is None:
+            slot = TaskSlot(
+                task,
+                self._host,
+                self._reports,
+                self._spec,
+                self._version(task.connector),
+                self._settings.shutdown_timeout_s,
+            )
+            self.tasks[task] = slot
+        return slot
+
+    def _version(self, connector: str) -> str | None:
+        try:
+            return self._plugins.connector(
+                self._store.configs.connectors[connector]["connector.class"]
+            ).version
+        except (ConnectError, KeyError):
+            return None
+
+    def _spec(self, task: TaskId, paused: bool) -> TaskSpec:
+        """Return what a task needs, with secrets resolved; `ConnectError` if they cannot be."""
+        configs = self._store.configs
+        connector = self._providers.resolve(configs.connectors[task.connector])
+        offsets = self._settings.offset_topic
+        return TaskSpec(
+            connector=task.connector,
+            task=task.task,
+            connector_config=connector,
+            task_config=self._providers.resolve(configs.task_configs[task]),
+            worker_config=self._settings.properties,
+            offsets_topic=None if offsets is None else offsets.name,
+            transactional_id=self._transactional_id(task, connector),
+            paused=paused,
+        )
+
+    def _transactional_id(self, task: TaskId, connector: Mapping[str, str]) -> str | None:
+        group = self._settings.group
+        if not self._settings.exactly_once or group is None:
+            return None
+        plugin = self._plugins.connector(connector["connector.class"])
+        return f"{group.group_id}-{task}" if isinstance(plugin, SourceConnector) else None

@@ -1,0 +1,83 @@
+"""The link between a task's loop and the worker that started it.
+
+`Control` is what the loop sees. The worker's commands arrive in another thread; the loop reads them between
+two steps and while it waits.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import Any, Protocol
+
+from moldau.pipelines.connect.storage.types import Record
+
+
+class Event(Enum):
+    """What a task reports to the worker."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    FAILED = "failed"
+    STOPPED = "stopped"
+    TOPIC = "topic"
+
+
+class Link(Protocol):
+    """Sends reports and questions of a task to the worker."""
+
+    def report(self, event: Event, detail: str | None = None) -> None: ...
+
+    def offsets(self, partitions: Sequence[Any]) -> list[dict[str, Any] | None]:
+        """Return the stored offsets of source partitions."""
+        ...
+
+    def store_offsets(self, records: Sequence[Record]) -> None:
+        """Store offsets, and return when they are stored."""
+        ...
+
+
+class Control:
+    """The commands of the worker, and the link to it."""
+
+    def __init__(self, link: Link, *, paused: bool = False) -> None:
+        self.link = link
+        self._changed = threading.Condition()
+        self._stopping = False
+        self._paused = paused
+        self._topics: set[str] = set()
+
+    @property
+    def stopping(self) -> bool:
+        return self._stopping
+
+    @property
+    def paused(self) -> bool:
+        return self._paused
+
+    def stop(self) -> None:
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()
+
+    def pause(self, paused: bool) -> None:
+        with self._changed:
+            self._paused = paused
+            self._changed.notify_all()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait while the task has to run; return whether it has to stop or to pause."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._stopping or self._paused, seconds)
+
+    def wait_for(self, condition: Callable[[], bool], seconds: float | None = None) -> bool:
+        """Wait until a command makes the condition true."""
+        with self._changed:
+            return self._changed.wait_for(condition, seconds)
+
+    def used_topic(self, topic: str) -> None:
+        """Report a topic once."""
+        if topic not in self._topics:
+            self._topics.add(topic)
+            self.link.report(Event.TOPIC, topic)

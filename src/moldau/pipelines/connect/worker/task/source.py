@@ -1,0 +1,209 @@
+"""The loop of a source task: poll, convert, produce, and store offsets of what was acknowledged.
+
+At least once: offsets are stored every `offset.flush.interval.ms` and at the end; a killed task repeats what
+it read after them. Exactly once (`exactly.once.source.support`): the records of a poll and their offsets are
+one transaction, and a new task fences the old one before it reads the offsets.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+from moldau.base.errors import KafkaError
+from moldau.client.producer.producer import Producer
+from moldau.client.records import RecordMetadata
+from moldau.pipelines.connect.data.errors import ConnectError
+from moldau.pipelines.connect.data.records import SourceRecord
+from moldau.pipelines.connect.sdk import SourceTask
+from moldau.pipelines.connect.storage.offset_state import offset_record
+from moldau.pipelines.connect.storage.types import Record
+from moldau.pipelines.connect.worker.task.control import Control, Event
+from moldau.pipelines.connect.worker.task.conversion import SourceConversion
+from moldau.pipelines.connect.worker.task.errors import ErrorHandler, Failure, Stage
+from moldau.pipelines.connect.worker.task.spec import TaskSpec
+from moldau.pipelines.connect.worker.task.submitted import Submitted, SubmittedRecords
+from moldau.pipelines.connect.worker.task.topics import TopicCreation
+
+logger = logging.getLogger(__name__)
+
+_FLUSH_TIMEOUT_S: Final = 30.0
+_PRODUCER_CLASS: Final = "org.apache.kafka.connect.runtime.WorkerSourceTask"
+
+
+class Context:
+    """Implements `SourceContext`."""
+
+    def __init__(self, config: Mapping[str, str], control: Control) -> None:
+        self.config = config
+        self._control = control
+
+    def wait(self, seconds: float) -> bool:
+        return self._control.wait(seconds)
+
+    def offset(self, partition: Mapping[str, Any]) -> dict[str, Any] | None:
+        return self.offsets([partition])[0]
+
+    def offsets(self, partitions: Iterable[Mapping[str, Any]]) -> list[dict[str, Any] | None]:
+        return self._control.link.offsets(list(partitions))
+
+
+class SourceLoop:
+    def __init__(
+        self,
+        spec: TaskSpec,
+        task: SourceTask,
+        conversion: SourceConversion,
+        producer: Producer[bytes, bytes],
+        topics: TopicCreation,
+        errors: ErrorHandler,
+        control: Control,
+        *,
+        flush_interval_s: float,
+    ) -> None:
+        self._spec = spec
+        self._task = task
+        self._conversion = conversion
+        self._producer = producer
+        self._topics = topics
+        self._errors = errors
+        self._control = control
+        self._flush_interval_s = flush_interval_s
+        self._submitted = SubmittedRecords(spec.connector)
+        self._failure: Exception | None = None
+        self._flushed_at = time.monotonic()
+
+    def run(self) -> None:
+        """Run until the task has to stop; raise what makes it fail."""
+        context = Context(self._spec.task_config, self._control)
+        exactly_once = self._spec.transactional_id is not None
+        if exactly_once:
+            self._producer.init_transactions()
+        self._task.start(context)
+        send = self._send_transaction if exactly_once else self._send_all
+        try:
+            self._loop(send)
+        finally:
+            self._task.stop()
+            if not exactly_once:
+                self._commit_last()
+
+    def _loop(self, send: Callable[[Sequence[SourceRecord]], None]) -> None:
+        control = self._control
+        if not control.paused:
+            control.link.report(Event.RUNNING)
+        while not control.stopping:
+            if control.paused:
+                self._pause()
+                continue
+            records = self._errors.run(Stage.TASK_POLL, _PRODUCER_CLASS, None, self._task.poll)
+            if records:
+                send(records)
+            self._raise_failure()
+            if time.monotonic() - self._flushed_at >= self._flush_interval_s:
+                self._commit()
+
+    def _pause(self) -> None:
+        self._commit()
+        self._control.link.report(Event.PAUSED)
+        self._control.wait_for(lambda: self._control.stopping or not self._control.paused)
+        if not self._control.stopping:
+            self._control.link.report(Event.RUNNING)
+
+    # At least once.
+
+    def _send_all(self, records: Sequence[SourceRecord]) -> None:
+        for record in records:
+            produced = self._conversion.convert(record)
+            if produced is None:
+                self._task.commit_record(record)
+                continue
+            self._use(produced.topic)
+            submitted = self._submitted.submit(record)
+            self._producer.send(produced, on_delivery=partial(self._delivered, record, submitted))
+
+    def _delivered(
+        self,
+        record: SourceRecord,
+        submitted: Submitted,
+        metadata: RecordMetadata | None,
+        error: KafkaError | None,
+    ) -> None:
+        """Called by a thread of the producer."""
+        try:
+            if error is not None:
+                self._errors.failed(Failure(record, Stage.KAFKA_PRODUCE, _PRODUCER_CLASS, error))
+            self._submitted.acknowledge(submitted)
+            self._task.commit_record(record)
+        except Exception as failure:  # noqa: BLE001 - raised by the loop
+            self._failure = self._failure or failure
+
+    def _commit(self) -> None:
+        """Store the offsets of acknowledged records."""
+        self._flushed_at = time.monotonic()
+        committable = self._submitted.committable()
+        if committable:
+            self._store([offset_record(self._spec.connector, *each) for each in committable])
+            self._task.commit()
+
+    def _store(self, records: Sequence[Record]) -> None:
+        topic = self._spec.offsets_topic
+        if topic is None:
+            self._control.link.store_offsets(records)
+            return
+        sent = [self._producer.send(topic, value, key) for key, value in records]
+        for each in sent:
+            each.result(_FLUSH_TIMEOUT_S)
+
+    def _commit_last(self) -> None:
+        try:
+            self._producer.flush(_FLUSH_TIMEOUT_S)
+            self._commit()
+        except (KafkaError, TimeoutError, OSError) as error:
+            logger.warning("The last offsets of task %s are not stored: %s", self._spec.id, error)
+
+    # Exactly once.
+
+    def _send_transaction(self, records: Sequence[SourceRecord]) -> None:
+        """Produce the records of a poll and their offsets in one transaction."""
+        produced = [(record, self._conversion.convert(record)) for record in records]
+        kept = [(record, each) for record, each in produced if each is not None]
+        if kept:
+            for topic in {each.topic for _, each in kept}:
+                self._use(topic)
+            with self._producer.transaction():
+                for _, each in kept:
+                    self._producer.send(each, on_delivery=self._refused)
+                self._send_offsets([record for record, _ in kept])
+        for record in records:
+            self._task.commit_record(record)
+        if kept:
+            self._task.commit()
+
+    def _send_offsets(self, records: Sequence[SourceRecord]) -> None:
+        topic = self._spec.offsets_topic
+        if topic is None:
+            raise ConnectError("Exactly-once delivery needs an offsets topic: run a distributed worker.")
+        last: dict[bytes, bytes | None] = {}
+        for record in records:
+            if record.source_partition is not None and record.source_offset is not None:
+                key, value = offset_record(
+                    self._spec.connector, record.source_partition, record.source_offset
+                )
+                last[key] = value
+        for key, value in last.items():
+            self._producer.send(topic, value, key, on_delivery=self._refused)
+
+    def _refused(self, metadata: RecordMetadata | None, error: KafkaError | None) -> None:
+        self._failure = self._failure or error
+
+    def _use(self, topic: str) -> None:
+        self._topics.ensure(topic)
+        self._control.used_topic(topic)
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise ConnectError("Unrecoverable exception from producer send callback") from self._failure

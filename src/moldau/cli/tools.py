@@ -140,6 +140,12 @@ TOOLS: dict[str, Tool] = {
         CONNECT,
         "standalone_main",
     ),
+    "connect-distributed": Tool(
+        "connect.command",
+        "Run a Connect worker of a group from a properties file.",
+        CONNECT,
+        "distributed_main",
+    ),
     "connect-mirror-maker": Tool(
         "mirror.maker", "Mirror topics and groups between clusters.", MIRRORING, "main", "moldau"
     ),
@@ -166,6 +172,7 @@ COMMANDS: dict[str, Tool] = {
         "main",
         "moldau",
     ),
+    "connect": Tool("connect.command", "Run a Connect worker.", CONNECT),
     "registry": Tool("services.registry", "Run a schema registry.", SERVICES, "main", "moldau"),
     "rest": Tool("services.rest", "Run a REST proxy.", SERVICES, "main", "moldau"),
     "lag": Tool(

@@ -1,4 +1,4 @@
-"""`connect-standalone`: run a Connect worker."""
+"""`connect-standalone`, `connect-distributed` and `moldau connect`: run a Connect worker."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from moldau.base.json_log import configure_logging
 from moldau.cli.kafka.server.command import (
     STOP_WITH_INPUT,
     add_log_format,
+    overrides,
     stop_at_end_of_input,
 )
-from moldau.cli.shared.arguments import ToolParser
-from moldau.cli.shared.connection import load_config
+from moldau.cli.shared.arguments import ToolParser, require
+from moldau.cli.shared.connection import COMMAND_CONFIG, load_config
 from moldau.cli.shared.tool import run_tool
 from moldau.config.definition import ConfigError
 
@@ -26,11 +27,45 @@ if TYPE_CHECKING:
     from moldau.http.run import Service
 
 _DEFAULT_PORT: Final = 8083
+_DEFAULT_GROUP: Final = "connect-cluster"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run `moldau connect` and return the exit code."""
+    return run_tool(_parser, _run_options, argv)
+
+
+def distributed_main(argv: Sequence[str] | None = None) -> int:
+    """Run `connect-distributed` and return the exit code."""
+    return run_tool(_distributed_parser, _run_distributed, argv)
 
 
 def standalone_main(argv: Sequence[str] | None = None) -> int:
     """Run `connect-standalone` and return the exit code."""
     return run_tool(_standalone_parser, _run_standalone, argv)
+
+
+def _parser() -> ToolParser:
+    parser = ToolParser("moldau connect", "Run a Connect worker.")
+    parser.option("--bootstrap-server", "HOST:PORT", "REQUIRED: the broker(s) to connect to first.")
+    parser.option("--port", "PORT", f"Port of the REST API, {_DEFAULT_PORT} by default.", type=int)
+    parser.option("--host", "HOST", "Address to listen on, 127.0.0.1 by default.")
+    parser.option("--group", "GROUP", f"Group of the workers, {_DEFAULT_GROUP} by default.")
+    parser.option("--config", "FILE", "Properties file of the worker.")
+    parser.option("--master", "URL", "Where Spark runs tasks, local[256] by default.")
+    parser.option("--command-config", "FILE", COMMAND_CONFIG)
+    parser.option(
+        "--set", "NAME=VALUE", "A setting of the worker. May be repeated.", action="append", default=[]
+    )
+    _add_common(parser)
+    return parser
+
+
+def _distributed_parser() -> ToolParser:
+    parser = ToolParser("connect-distributed")
+    parser.add_argument("file", metavar="FILE", help="Properties file of the worker.")
+    _add_common(parser)
+    return parser
 
 
 def _standalone_parser() -> ToolParser:
@@ -49,15 +84,41 @@ def _add_common(parser: ToolParser) -> None:
     parser.add_argument(STOP_WITH_INPUT, action="store_true", help=argparse.SUPPRESS)
 
 
+def _run_options(options: argparse.Namespace) -> int:
+    from moldau.pipelines.connect.config.worker import with_defaults
+
+    require(options, "bootstrap-server")
+    given = {**load_config(options.command_config), **load_config(options.config)}
+    given["bootstrap.servers"] = options.bootstrap_server
+    if options.host is not None or options.port is not None:
+        host = options.host or "127.0.0.1"
+        port = _DEFAULT_PORT if options.port is None else options.port
+        given["listeners"] = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    if options.master is not None:
+        given["spark.master"] = options.master
+    properties = with_defaults(given | overrides(options.set), options.group or _DEFAULT_GROUP)
+    return _serve(properties, _distributed, options)
+
+
+def _run_distributed(options: argparse.Namespace) -> int:
+    return _serve(load_config(options.file), _distributed, options)
+
+
 def _run_standalone(options: argparse.Namespace) -> int:
     connectors = [_connector(Path(each)) for each in options.connectors]
 
     def create(properties: Mapping[str, str]) -> Service:
-        from moldau.pipelines.connect.service import StandaloneWorker
+        from moldau.pipelines.connect.standalone import StandaloneWorker
 
         return StandaloneWorker(properties, connectors)
 
     return _serve(load_config(options.file), create, options)
+
+
+def _distributed(properties: Mapping[str, str]) -> Service:
+    from moldau.pipelines.connect.distributed import DistributedWorker
+
+    return DistributedWorker(properties)
 
 
 def _connector(path: Path) -> dict[str, str]:
@@ -98,4 +159,4 @@ def _serve(
 
 
 if __name__ == "__main__":
-    sys.exit(standalone_main())
+    sys.exit(main())

@@ -18,7 +18,7 @@
 | `….replication.factor`, `….partitions` | 3; 25 offsets, 5 statuses | how these topics are created |
 | `session.timeout.ms`, `heartbeat.interval.ms`, `rebalance.timeout.ms` | 10000, 3000, 60000 | membership |
 | `scheduled.rebalance.max.delay.ms` | 300000 | how long work of a lost worker waits for its return |
-| `connect.protocol` | sessioned | sessioned, compatible or eager |
+| `connect.protocol` | sessioned | sessioned, or compatible with Kafka Connect 2.3; eager is not supported |
 | `exactly.once.source.support` | disabled | disabled, preparing or enabled |
 | `inter.worker.key.ttl.ms` | 3600000 | age at which the key of requests between workers is replaced |
 | `tasks.host` | auto | spark: tasks are Spark tasks. threads: threads of the worker. auto: Spark if Java and PySpark are installed |
@@ -44,7 +44,7 @@ from moldau.pipelines.connect.config.definition import (
 
 DEFAULT_PORT: Final = 8083
 _JSON: Final = "org.apache.kafka.connect.json.JsonConverter"
-SESSIONED, COMPATIBLE, EAGER = "sessioned", "compatible", "eager"
+SESSIONED, COMPATIBLE = "sessioned", "compatible"
 
 _INT, _LONG, _STRING, _BOOLEAN = ConfigType.INT, ConfigType.LONG, ConfigType.STRING, ConfigType.BOOLEAN
 
@@ -70,7 +70,7 @@ def _standalone() -> ConfigDef:
 
 
 def _distributed() -> ConfigDef:
-    protocols = ValidString((EAGER, COMPATIBLE, SESSIONED), ignore_case=True)
+    protocols = ValidString((COMPATIBLE, SESSIONED), ignore_case=True)
     exactly_once = ValidString(("DISABLED", "PREPARING", "ENABLED"), ignore_case=True)
     replicas = _Replicas()
     return _defined(
@@ -117,6 +117,8 @@ class StorageTopic:
     partitions: int
     replication_factor: int
     configs: Mapping[str, str]
+    #: The setting that names it.
+    setting: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +151,8 @@ class WorkerSettings:
     offset_topic: StorageTopic | None = None
     status_topic: StorageTopic | None = None
     exactly_once: bool = False
+    #: Whether a new leader fences earlier ones (`preparing` and `enabled`).
+    fences_leaders: bool = False
 
     @classmethod
     def standalone(cls, properties: Mapping[str, str]) -> WorkerSettings:
@@ -167,6 +171,7 @@ class WorkerSettings:
             offset_topic=_storage_topic(properties, values, "offset"),
             status_topic=_storage_topic(properties, values, "status"),
             exactly_once=values["exactly.once.source.support"].lower() == "enabled",
+            fences_leaders=values["exactly.once.source.support"].lower() != "disabled",
         )
 
 
@@ -223,4 +228,5 @@ def _storage_topic(properties: Mapping[str, str], values: Mapping[str, Any], kin
         partitions=values.get(f"{prefix}partitions", 1),
         replication_factor=values[f"{prefix}replication.factor"],
         configs={**configs, "cleanup.policy": "compact"},
+        setting=f"{prefix}topic",
     )

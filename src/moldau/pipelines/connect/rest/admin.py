@@ -21,7 +21,7 @@ async def root(call: Call) -> Response:
 
 async def health(call: Call) -> Response:
     """Answer once the worker knows the group; a worker that cannot join is starting."""
-    if call.herder.group.leads or call.herder.group.leader_url is not None:
+    if call.herder.group.has_joined:
         return answer(_HEALTHY)
     return answer({"status": "starting", "message": "Worker is still starting up."}, 503)
 

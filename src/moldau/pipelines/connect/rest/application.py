@@ -15,6 +15,7 @@ from moldau.pipelines.connect.worker.herder import Herder, NotLeader
 
 logger = logging.getLogger(__name__)
 
+_READ_ONLY: Final = ("GET", "HEAD")
 _ROUTES: Final = (*connectors.ROUTES, *offsets.ROUTES, *plugins.ROUTES, *admin.ROUTES)
 
 
@@ -54,6 +55,8 @@ class Application:
         route, params = self._router.find(scope["method"], path)
         call = Call(self._herder, scope, receive, params, self._cluster_id)
         try:
+            if scope["method"] not in _READ_ONLY:
+                await self._herder.group.settled()
             return await route.handler(call)
         except NotLeader as elsewhere:
             if self._forwarding is None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
-from urllib.parse import parse_qs, unquote
+from urllib.parse import parse_qsl, unquote
 
 from moldau.http.asgi import JSON, Header, Receive, Scope, encode_json, header
 from moldau.http.errors import ApiError
@@ -40,7 +40,7 @@ class Call:
     receive: Receive
     params: Mapping[str, str]
     cluster_id: str | None
-    _query: dict[str, list[str]] | None = None
+    _query: list[tuple[str, str]] | None = None
     _body: bytes | None = None
 
     @property
@@ -48,10 +48,16 @@ class Call:
         return self.params["connector"]
 
     def queries(self, name: str) -> list[str]:
+        return [value for each, value in self.all_queries() if each == name]
+
+    def all_queries(self) -> list[tuple[str, str]]:
         if self._query is None:
             text = self.scope["query_string"].decode("latin-1")
-            self._query = parse_qs(text, keep_blank_values=True, max_num_fields=100)
-        return self._query.get(name, [])
+            try:
+                self._query = parse_qsl(text, keep_blank_values=True, max_num_fields=100)
+            except ValueError:
+                raise bad_request("The query has too many fields.") from None
+        return self._query
 
     def flag(self, name: str, default: bool = False) -> bool:
         values = self.queries(name)

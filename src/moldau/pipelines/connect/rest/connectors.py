@@ -32,6 +32,7 @@ async def list_connectors(call: Call) -> Response:
     expansions = call.queries("expand")
     if not expansions:
         return answer(names)
+    await call.herder.store.refresh_statuses()
     result = {}
     for name in names:
         try:
@@ -113,11 +114,13 @@ async def delete(call: Call) -> Response:
 
 
 async def status(call: Call) -> Response:
+    await call.herder.store.refresh_statuses()
     return answer(call.herder.status(call.connector))
 
 
 async def topics(call: Call) -> Response:
     _require_tracking(call)
+    await call.herder.store.refresh_statuses()
     return answer({call.connector: {"topics": call.herder.topics(call.connector)}})
 
 
@@ -125,6 +128,7 @@ async def reset_topics(call: Call) -> Response:
     _require_tracking(call)
     if not call.herder.settings.topic_tracking_reset:
         raise ApiError(403, 403, "Topic tracking reset is disabled.")
+    await call.herder.store.refresh_statuses()
     call.herder.reset_topics(call.connector)
     return ACCEPTED
 
@@ -139,6 +143,7 @@ async def restart(call: Call) -> Response:
     if not request.include_tasks and not request.only_failed:
         await call.herder.restart_connector(call.connector)
         return NO_CONTENT
+    await call.herder.store.refresh_statuses()
     return answer(await call.herder.restart(request), 202)
 
 
@@ -162,6 +167,7 @@ async def tasks(call: Call) -> Response:
 
 
 async def task_status(call: Call) -> Response:
+    await call.herder.store.refresh_statuses()
     return answer(call.herder.task_status(_task(call)))
 
 

@@ -48,6 +48,10 @@ class Store:
 
     # Statuses.
 
+    async def refresh_statuses(self) -> None:
+        """Read the statuses that other workers have written."""
+        await self.status_log.read_to_end()
+
     def put_connector_status(self, connector: str, status: Status) -> None:
         self.status_log.append_soon([connector_status(connector, status)])
 

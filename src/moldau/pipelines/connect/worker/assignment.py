@@ -36,11 +36,21 @@ class Group(Protocol):
         """Called when connectors or tasks may have been added or removed."""
         ...
 
+    @property
+    def has_joined(self) -> bool:
+        """Whether this worker is, or was, a member whose leader is known."""
+        ...
+
+    async def settled(self) -> None:
+        """Wait until no rebalance is going on; `ApiError` 409 if that takes too long."""
+        ...
+
 
 class Alone:
     """A standalone worker: it leads, and runs everything."""
 
     leads = True
+    has_joined = True
     leader_url = None
     generation = 0
 
@@ -57,4 +67,7 @@ class Alone:
         return None
 
     def configs_changed(self) -> None:
+        return
+
+    async def settled(self) -> None:
         return

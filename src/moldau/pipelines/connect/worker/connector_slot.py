@@ -115,7 +115,7 @@ class ConnectorSlot:
             if wanted is None:
                 await self._stop()
                 if self._exists and not self._failed:
-                    self._reports.connector(self.name, State.UNASSIGNED, self.version)
+                    await self._reports.unassign_connector(self.name, self.version)
                 self._settled.set()
                 return
             try:

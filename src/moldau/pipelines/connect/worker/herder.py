@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from moldau.http.errors import ApiError
 from moldau.pipelines.connect.config.providers import ConfigProviders, with_variables
@@ -23,6 +23,8 @@ from moldau.pipelines.connect.storage.status_state import State, Status, topic_r
 from moldau.pipelines.connect.storage.store import Store
 from moldau.pipelines.connect.storage.types import Properties, TargetState, TaskId
 from moldau.pipelines.connect.worker.assignment import Group
+from moldau.pipelines.connect.worker.cleanup import Cleanup
+from moldau.pipelines.connect.worker.group.fencing import Fencing
 from moldau.pipelines.connect.worker.hosting.host import TaskHost
 from moldau.pipelines.connect.worker.loggers import Loggers
 from moldau.pipelines.connect.worker.reports import Reports
@@ -56,6 +58,17 @@ def bad_request(message: str) -> ApiError:
     return ApiError(400, 400, message)
 
 
+class Workers(Protocol):
+    """What the herder needs of the other workers of its group."""
+
+    @property
+    def fencing(self) -> Fencing: ...
+
+    async def put_tasks(self, url: str | None, connector: str, configs: Sequence[Properties]) -> None: ...
+
+    async def fence(self, url: str | None, connector: str) -> None: ...
+
+
 class Herder:
     def __init__(
         self,
@@ -66,6 +79,7 @@ class Herder:
         group: Group,
         host: TaskHost,
         reports: Reports,
+        workers: Workers | None = None,
     ) -> None:
         self.settings = settings
         self.plugins = plugins
@@ -74,12 +88,19 @@ class Herder:
         self.group = group
         self.loggers = Loggers()
         self.validation = Validation(plugins, settings.properties, exactly_once=settings.exactly_once)
-        self._reports = reports
+        self._workers = workers
+        self._cleanup = Cleanup(store, reports.worker_id, lambda: group.leads)
         self.runtime = Runtime(
-            settings, plugins, providers, store, group, host, reports, self.put_task_configs
+            settings, plugins, providers, store, group, host, reports, self.put_task_configs, self.fence
         )
-        #: Stores the tasks of a connector if another worker leads.
-        self.forward_task_configs: Any = None
+
+    def start(self) -> None:
+        self._cleanup.start()
+
+    async def close(self) -> None:
+        """Stop everything that runs here."""
+        await self.runtime.close()
+        await self._cleanup.close()
 
     # Changes of the state.
 
@@ -92,13 +113,7 @@ class Herder:
         else:
             self.group.configs_changed()
             self.runtime.reconcile()
-            if self.group.leads:
-                self.store.destroy_statuses(self._reports.worker_id)
-                self._forget_topics()
-
-    def _forget_topics(self) -> None:
-        for connector in [each for each in self.store.statuses.topics if each not in self._configs]:
-            self.reset_topics(connector)
+            self._cleanup.soon()
 
     @property
     def _configs(self) -> Mapping[str, Properties]:
@@ -163,8 +178,23 @@ class Herder:
             return
         if self.group.leads:
             await self.store.config_log.append(records.task_configs(name, raw))
+        elif self._workers is not None:
+            await self._workers.put_tasks(self.group.leader_url, name, raw)
+
+    async def write_task_configs(self, name: str, configs: Sequence[Properties]) -> None:
+        """Store the configurations of tasks for another worker, which runs the connector."""
+        self.require_leader()
+        self._config_of(name)
+        await self.store.config_log.append(records.task_configs(name, configs))
+
+    async def fence(self, name: str) -> None:
+        """Fence earlier tasks of a source connector; the leader does so."""
+        if self._workers is None:
+            return
+        if self.group.leads:
+            await self._workers.fencing.run(name)
         else:
-            await self.forward_task_configs(name, raw)
+            await self._workers.fence(self.group.leader_url, name)
 
     async def validate(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """Return the validation of a configuration; `ApiError` 400 if its class is unknown."""

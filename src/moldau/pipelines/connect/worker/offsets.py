@@ -86,11 +86,13 @@ class ConnectorOffsets:
                 "done for the specified connector by issuing a 'PUT' request to the "
                 f"'/connectors/{name}/stop' endpoint"
             )
+        await self._store.refresh_statuses()
         deadline = asyncio.get_running_loop().time() + _STOP_S
         while any(each.state is not State.UNASSIGNED for each in self._tasks(name)):
             if asyncio.get_running_loop().time() > deadline:
                 raise ApiError(500, 500, f"The tasks of connector {name} have not stopped yet; retry later.")
             await asyncio.sleep(_POLL_S)
+            await self._store.refresh_statuses()
         return config
 
     def _tasks(self, name: str) -> list[Any]:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Callable
+from typing import Final
 
+from moldau.base.errors import KafkaError
 from moldau.pipelines.connect.storage.status_state import State, Status, topic_status
 from moldau.pipelines.connect.storage.store import Store
 from moldau.pipelines.connect.storage.types import TaskId
+
+_REFRESH_S: Final = 5.0
 
 
 class Reports:
@@ -38,9 +44,25 @@ class Reports:
         if self._track_topics and topic not in self._store.statuses.topics.get(task.connector, {}):
             self._store.status_log.append_soon([topic_status(topic, task, self._clock_ms())])
 
-    def is_own(self, status: Status | None) -> bool:
-        """Whether the last status was written by this worker, so that a final one may replace it."""
-        return status is None or status.worker_id == self.worker_id
+    async def unassign_connector(self, name: str, version: str | None) -> None:
+        """Report that a connector does not run here any more, unless it runs elsewhere already."""
+        await self._refresh()
+        if self._may_replace(self._store.statuses.connectors.get(name)):
+            self.connector(name, State.UNASSIGNED, version)
+
+    async def unassign_task(self, task: TaskId, version: str | None) -> None:
+        """Report that a task does not run here any more, unless it runs elsewhere already."""
+        await self._refresh()
+        if self._may_replace(self._store.statuses.task(task)):
+            self.task(task, State.UNASSIGNED, version)
+
+    async def _refresh(self) -> None:
+        # Without the brokers the decision rests on what is known.
+        with contextlib.suppress(KafkaError, OSError, TimeoutError):
+            await asyncio.wait_for(self._store.refresh_statuses(), _REFRESH_S)
+
+    def _may_replace(self, status: Status | None) -> bool:
+        return status is None or status.worker_id == self.worker_id or status.generation <= self._generation()
 
     def _status(self, state: State, version: str | None, trace: str | None) -> Status:
         return Status(state, self.worker_id, self._generation(), trace, version)

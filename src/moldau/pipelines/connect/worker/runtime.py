@@ -7,7 +7,7 @@ called after every change and does nothing but set wanted states, so it may be c
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from moldau.pipelines.connect.config.providers import ConfigProviders
 from moldau.pipelines.connect.config.worker import WorkerSettings
@@ -19,6 +19,7 @@ from moldau.pipelines.connect.storage.types import TargetState, TaskId
 from moldau.pipelines.connect.worker import connector_slot, task_slot
 from moldau.pipelines.connect.worker.assignment import Group
 from moldau.pipelines.connect.worker.connector_slot import ConnectorSlot, PutTasks
+from moldau.pipelines.connect.worker.group.fencing import transactional_id
 from moldau.pipelines.connect.worker.hosting.host import TaskHost
 from moldau.pipelines.connect.worker.reports import Reports
 from moldau.pipelines.connect.worker.task.spec import TaskSpec
@@ -36,6 +37,7 @@ class Runtime:
         host: TaskHost,
         reports: Reports,
         put_tasks: PutTasks,
+        fence: Callable[[str], Awaitable[None]],
     ) -> None:
         self._settings = settings
         self._plugins = plugins
@@ -45,6 +47,7 @@ class Runtime:
         self._host = host
         self._reports = reports
         self._put_tasks = put_tasks
+        self._fence = fence
         self.connectors: dict[str, ConnectorSlot] = {}
         self.tasks: dict[TaskId, TaskSlot] = {}
 
@@ -107,11 +110,18 @@ class Runtime:
                 self._host,
                 self._reports,
                 self._spec,
+                self._prepare,
                 self._version(task.connector),
                 self._settings.shutdown_timeout_s,
             )
             self.tasks[task] = slot
         return slot
+
+    async def _prepare(self, task: TaskId) -> None:
+        """Fence earlier producers before a source task with exactly-once support starts."""
+        connector = self._store.configs.connectors.get(task.connector)
+        if connector is not None and self._transactional_id(task, connector) is not None:
+            await self._fence(task.connector)
 
     def _version(self, connector: str) -> str | None:
         try:
@@ -142,4 +152,4 @@ class Runtime:
         if not self._settings.exactly_once or group is None:
             return None
         plugin = self._plugins.connector(connector["connector.class"])
-        return f"{group.group_id}-{task}" if isinstance(plugin, SourceConnector) else None
+        return transactional_id(group.group_id, task) if isinstance(plugin, SourceConnector) else None

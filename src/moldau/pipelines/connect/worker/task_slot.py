@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
 from moldau.base.errors import KafkaError
+from moldau.http.errors import ApiError
 from moldau.pipelines.connect.data.errors import ConnectError
 from moldau.pipelines.connect.storage.status_state import State
 from moldau.pipelines.connect.storage.types import TaskId
@@ -26,6 +27,7 @@ logger = logging.getLogger(__name__)
 
 _FIRST_DELAY_S: Final = 0.5
 _LONGEST_DELAY_S: Final = 60.0
+_PREPARE_AGAIN_S: Final = 0.5
 #: A task that ran this long has recovered from earlier losses.
 _RECOVERED_S: Final = 60.0
 
@@ -44,6 +46,7 @@ class TaskSlot:
         host: TaskHost,
         reports: Reports,
         spec_of: Callable[[TaskId, bool], TaskSpec],
+        prepare: Callable[[TaskId], Awaitable[None]],
         version: str | None,
         shutdown_timeout_s: float,
     ) -> None:
@@ -51,6 +54,7 @@ class TaskSlot:
         self._host = host
         self._reports = reports
         self._spec_of = spec_of
+        self._prepare = prepare
         self._version = version
         self._shutdown_timeout_s = shutdown_timeout_s
         self._wanted: Wanted | None = None
@@ -91,12 +95,13 @@ class TaskSlot:
             if self._running is not None and self._is_stale():
                 await self._stop()
             if self._wanted is None:
-                self._report_end()
+                if self._exists and not self._failed:
+                    await self._reports.unassign_task(self.id, self._version)
                 return
             if self._failed and (self._restart or self._is_stale()):
                 self._failed = False
             if self._running is None and not self._failed:
-                self._start_when_due(self._wanted)
+                await self._start_when_due(self._wanted)
             self._restart = False
             self._follow_pause()
             await self._wait()
@@ -115,13 +120,19 @@ class TaskSlot:
         except TimeoutError:
             return
 
-    def _start_when_due(self, wanted: Wanted) -> None:
+    async def _start_when_due(self, wanted: Wanted) -> None:
         now = asyncio.get_running_loop().time()
         if now < self._retry_at and not self._restart:
             return
         self._current, self._started_at = wanted, now
         if self._restart:
             self._reports.task(self.id, State.RESTARTING, self._version)
+        try:
+            await self._prepare(self.id)
+        except (ApiError, KafkaError, OSError) as error:
+            logger.warning("Task %s cannot start yet: %s", self.id, error)
+            self._retry_at = now + _PREPARE_AGAIN_S
+            return
         try:
             self._running = self._host.run(self._spec_of(self.id, wanted.paused), self._on_event)
         except (ConnectError, KafkaError) as error:
@@ -168,7 +179,3 @@ class TaskSlot:
         self._running, self._retry_at = None, now + delay
         self._reports.task(self.id, State.RESTARTING, self._version)
         self._changed.set()
-
-    def _report_end(self) -> None:
-        if self._exists and not self._failed:
-            self._reports.task(self.id, State.UNASSIGNED, self._version)

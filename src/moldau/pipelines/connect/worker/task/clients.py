@@ -39,6 +39,7 @@ def consumer_properties(spec: TaskSpec, client_id: str) -> dict[str, str]:
         "client.id": client_id,
         "enable.auto.commit": "false",
         "auto.offset.reset": "earliest",
+        "allow.auto.create.topics": "true",
     }
     return defaults | _client(spec, "consumer.")
 

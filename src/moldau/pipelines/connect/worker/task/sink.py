@@ -18,6 +18,7 @@ from moldau.base.ids import TopicPartition
 from moldau.client.consumer.consumer import Consumer
 from moldau.client.consumer.rebalance import RebalanceListener
 from moldau.client.records import ConsumerRecord
+from moldau.client.wire.cluster import is_retriable
 from moldau.pipelines.connect.data.errors import ConnectError, RetriableError
 from moldau.pipelines.connect.data.records import SinkRecord
 from moldau.pipelines.connect.sdk import SinkTask
@@ -149,7 +150,7 @@ class SinkLoop:
 
     def _step(self) -> None:
         self._follow_pause()
-        records = self.consumer.poll(_POLL_S)
+        records = self._poll()
         if self._context.sought:
             self._seek()
             return
@@ -161,6 +162,16 @@ class SinkLoop:
         due = time.monotonic() - self._flushed_at >= self._flush_interval_s
         if due or self._context.commit_requested:
             self._commit()
+
+    def _poll(self) -> Sequence[ConsumerRecord[Any, Any]]:
+        """Return the next records; a missing topic, or a broker that is away, is waited for."""
+        try:
+            return self.consumer.poll(_POLL_S)
+        except KafkaError as error:
+            if not is_retriable(error):
+                raise
+            logger.warning("Task %s: %s", self._spec.id, error)
+            return ()
 
     def _follow_pause(self) -> None:
         if self.control.paused == self._is_paused:

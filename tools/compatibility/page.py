@@ -91,6 +91,8 @@ def _versions(first: int, last: int) -> str:
 
 
 def _not_served() -> Iterator[str]:
+    if not NOT_SERVED:
+        return
     yield "## APIs not served yet\n\nThey are not announced, so clients do not use them.\n"
     rows = ["| APIs | reason |", "|---|---|"]
     for reason in NOT_SERVED:

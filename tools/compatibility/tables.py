@@ -16,12 +16,7 @@ class Reason(NamedTuple):
     keys: tuple[ApiKey, ...]
 
 
-NOT_SERVED = (
-    Reason(
-        "The streams group protocol (KIP-1071) is not implemented yet.",
-        (ApiKey.STREAMS_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_DESCRIBE),
-    ),
-)
+NOT_SERVED: tuple[Reason, ...] = ()
 
 
 class Difference(NamedTuple):
@@ -119,6 +114,16 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
             "wait for the commit. Apache Kafka answers with the committed state.",
             "A client that reads after a commit request was sent sees that commit.",
         ),
+        Difference(
+            "A member of a streams group that reports other tasks than it is assigned gets its assignment "
+            "again. Apache Kafka sends an assignment only once.",
+            "A member that has lost a response would never learn of its tasks.",
+        ),
+        Difference(
+            "ListGroups finds streams groups in the state NotReady by that name, and by `not_ready`. Apache "
+            "Kafka knows only the latter.",
+            "The name is the one in its responses.",
+        ),
     ),
     "The metadata quorum": (
         Difference(
@@ -187,11 +192,6 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
             "A CreatePartitions request for more than 10,000 partitions fails with POLICY_VIOLATION, as "
             "CreateTopics does in both.",
             "A single request must not occupy the node for minutes.",
-        ),
-        Difference(
-            "`kafka-storage format` leaves features that are not served at level 0: `streams.version`. "
-            "Levels given with `--feature` are written as given.",
-            "Clients choose their protocols by these levels.",
         ),
         Difference(
             "Configurations altered on the controller's listener are validated as on a broker. Apache "

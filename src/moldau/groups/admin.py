@@ -32,7 +32,8 @@ class GroupAdmin:
 
     def listed(self, states: Iterable[str], types: Iterable[str]) -> list[ListedGroup]:
         """List the groups with one of these states and types; an empty filter matches all."""
-        wanted_states = {each.lower().strip() for each in states}
+        # Kafka's filter calls the state NotReady of streams groups `not_ready`.
+        wanted_states = {each.lower().strip().replace("_", "") for each in states}
         wanted_types = {each.lower() for each in types}
         return [
             group.listed()

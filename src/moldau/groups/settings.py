@@ -82,6 +82,12 @@ class GroupSettings:
     def share_initialize_retry_ms(self) -> int:
         return self.config.integer("group.share.initialize.retry.interval.ms")
 
+    # Streams groups.
+
+    @property
+    def streams_max_size(self) -> int:
+        return self.config.integer("group.streams.max.size")
+
     # Single groups.
 
     def of_group(self, image: MetadataImage, group_id: str, name: str) -> int:

@@ -28,6 +28,8 @@ from moldau.groups.offsets.removal import OffsetRemoval
 from moldau.groups.offsets.store import OffsetStore
 from moldau.groups.registry import GroupRegistry
 from moldau.groups.share.groups import ShareGroups
+from moldau.groups.streams.group import StreamsGroup
+from moldau.groups.streams.groups import StreamsGroups
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage
 from moldau.protocol.messages.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
@@ -60,6 +62,7 @@ class GroupShard:
         self._classic = ClassicGroups(context, self.registry)
         self._consumer = ConsumerGroups(context, self.registry, self._classic.rebalances)
         self.share = ShareGroups(context, self.registry)
+        self.streams = StreamsGroups(context, self.registry)
         self._commits = OffsetCommits(context, self.registry, self._store, self._classic.rebalances)
         self._fetches = OffsetFetches(self.registry, self._store)
         self._removal = OffsetRemoval(context, self.registry, self._store)
@@ -68,6 +71,7 @@ class GroupShard:
             **self._classic.replays,
             **self._consumer.replays,
             **self.share.replays,
+            **self.streams.replays,
             **self._commits.replays,
         }
 
@@ -89,12 +93,14 @@ class GroupShard:
         self._classic.activate()
         self._consumer.activate(image)
         self.share.activate()
+        self.streams.activate()
         self._removal.schedule_expiration()
 
     def image_changed(self, delta: MetadataDelta, image: MetadataImage) -> None:
         self._context.image = image
         self._consumer.image_changed(delta, image)
         self.share.image_changed(delta, image)
+        self.streams.image_changed(delta, image)
         if delta.topics_deleted:
             self._removal.topics_deleted(delta.topics_deleted)
 
@@ -110,6 +116,8 @@ class GroupShard:
             if group.is_empty:
                 return self._classic.joins.join(requester, request, group.tombstones())
             return self._consumer.classic.join(requester, request, group)
+        if isinstance(group, StreamsGroup) and group.is_empty:
+            return self._classic.joins.join(requester, request, group.tombstones())
         return Decision([], join_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
 
     def sync_group(

@@ -21,7 +21,7 @@ def sync_key(group_id: str) -> str:
     return f"sync-{group_id}"
 
 
-# Members of consumer and share groups.
+# Members of consumer, share and streams groups.
 
 
 def session_timeout_key(group_id: str, member_id: str) -> str:
@@ -48,3 +48,10 @@ def consumer_member_keys(group_id: str, member_id: str) -> tuple[str, ...]:
         consumer_join_key(group_id, member_id),
         consumer_sync_key(group_id, member_id),
     )
+
+
+# Streams groups.
+
+
+def initial_rebalance_key(group_id: str) -> str:
+    return f"initial-rebalance-{group_id}"

@@ -78,7 +78,7 @@ FEATURES: dict[str, Feature] = {
         Feature(ELR_VERSION, 0, 1, 1, (_MIN, 26), (_MIN, ELR_SUPPORTED)),
         Feature(GROUP_VERSION, 0, 1, 1, (_MIN, 22), (_MIN, _MIN)),
         Feature(SHARE_VERSION, 0, 1, 1, (_MIN, 28), (_MIN, _MIN)),
-        Feature(STREAMS_VERSION, 0, 0, 1, (_MIN, 29), (_MIN, _MIN)),
+        Feature(STREAMS_VERSION, 0, 1, 1, (_MIN, 29), (_MIN, _MIN)),
         Feature(TRANSACTION_VERSION, 0, 2, 2, (_MIN, 24, 24), (_MIN, _MIN, _MIN)),
     )
 }

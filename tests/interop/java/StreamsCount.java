@@ -15,7 +15,7 @@ import org.apache.kafka.streams.state.Stores;
  * Counts words until it is killed: every word that comes in goes out with how often it came so far.
  *
  * Words are brought together in a repartition topic, and the counts are kept in a store with a changelog. Nothing
- * is cached, so that each word in gives one record out.
+ * is cached, so that each word in gives one record out. Arguments after the sixth are more settings, name=value.
  */
 public class StreamsCount {
     public static void main(String[] arguments) throws Exception {
@@ -31,6 +31,15 @@ public class StreamsCount {
             "main.consumer.heartbeat.interval.ms", "300",
             "reconnect.backoff.max.ms", "200"));
         settings.put("consumer.auto.offset.reset", "earliest");
+        for (int i = 6; i < arguments.length; i++) {
+            var setting = arguments[i].split("=", 2);
+            settings.put(setting[0], setting[1]);
+        }
+        if ("streams".equals(settings.get("group.protocol"))) {
+            // The coordinator chooses them.
+            settings.remove("main.consumer.session.timeout.ms");
+            settings.remove("main.consumer.heartbeat.interval.ms");
+        }
         var builder = new StreamsBuilder();
         builder.stream(arguments[2], Consumed.with(Serdes.String(), Serdes.String()))
             .map((key, word) -> KeyValue.pair(word, word))

@@ -63,8 +63,9 @@ class Application:
         folder: Path,
         instances: int,
         create: Callable[[str], None] | None = None,
+        settings: tuple[str, ...] = (),
     ) -> None:
-        """`create` creates a topic on a cluster of several nodes."""
+        """`create` creates a topic on a cluster of several nodes; `settings` are of Kafka Streams."""
         try:
             libs = jars.streams_libs()
             classes = jars.compiled(SOURCE, libs, f"streams-{jars.KAFKA}")
@@ -77,6 +78,7 @@ class Application:
             create(topic) if create else create_and_wait(self.bootstrap, topic, PARTITIONS)
         java = ["java", *QUICK_START, "-Xmx160m", "-cp", f"{classes}:{libs}/*", SOURCE.stem]
         self._command = [*java, self.bootstrap, self.name, self.source, self.target, guarantee]
+        self._settings = settings
         self._folder = folder
         self._processes = [self._start(place) for place in range(instances)]
         self._producer = Producer(
@@ -87,7 +89,7 @@ class Application:
     def _start(self, place: int) -> subprocess.Popen[bytes]:
         with (self._folder / f"said-{place}").open("ab") as said:
             state = str(self._folder / f"state-{place}")
-            return subprocess.Popen([*self._command, state], stdout=said, stderr=said)
+            return subprocess.Popen([*self._command, state, *self._settings], stdout=said, stderr=said)
 
     def kill(self, place: int) -> None:
         self._processes[place].kill()

@@ -62,7 +62,7 @@ def test_default_levels_are_limited_to_served_levels() -> None:
     assert levels[ELR_VERSION] == 1
     assert levels[GROUP_VERSION] == 1
     assert levels[SHARE_VERSION] == 1
-    assert levels[STREAMS_VERSION] == 0
+    assert levels[STREAMS_VERSION] == 1
     assert features.KRAFT_VERSION not in levels
 
 
@@ -71,7 +71,7 @@ def test_default_levels_of_an_older_metadata_version_omit_later_features() -> No
 
 
 def test_finalized_levels_are_advertised() -> None:
-    assert STREAMS_VERSION not in supported_features({})
+    assert supported_features({})[STREAMS_VERSION] == VersionRange(0, 1)
     assert supported_features({STREAMS_VERSION: 1})[STREAMS_VERSION] == VersionRange(0, 1)
     assert supported_features({})[METADATA_VERSION] == VersionRange(7, 30)
 

@@ -34,7 +34,7 @@ class ConsumerState(Enum):
     STABLE = "Stable"
 
 
-class ConsumerGroup(ModernGroup[ConsumerMember]):
+class ConsumerGroup(ModernGroup[ConsumerMember, Assignment]):
     type: ClassVar[str] = CONSUMER
     protocol_type: ClassVar[str] = CONSUMER_PROTOCOL_TYPE
 

@@ -1,1 +1,1 @@
-"""Common parts of consumer and share groups: epochs, subscriptions and server-side assignment."""
+"""Common parts of consumer, share and streams groups: epochs, subscriptions and server-side assignment."""

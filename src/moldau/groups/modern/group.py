@@ -1,4 +1,4 @@
-"""Common state of consumer and share groups: the coordinator computes the assignment of each member.
+"""Common state of consumer, share and streams groups: the coordinator computes the assignment of each member.
 
 Three epochs describe such a group. The group epoch is bumped with every change of members, subscriptions or
 topics; the target assignment has the group epoch it was computed for; each member has the epoch of the target
@@ -11,7 +11,6 @@ from abc import abstractmethod
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.groups.assignors.spec import Assignment
 from moldau.groups.group import Group
 from moldau.groups.modern.subscription import Subscriptions
 from moldau.protocol.messages.list_groups import ListedGroup
@@ -38,9 +37,11 @@ class ModernMember(Protocol):
 
 
 M = TypeVar("M", bound=ModernMember)
+#: The target assignment of a member.
+T = TypeVar("T")
 
 
-class ModernGroup(Group, Generic[M]):
+class ModernGroup(Group, Generic[M, T]):
     type: ClassVar[str]
     #: The protocol type in ListGroups.
     protocol_type: ClassVar[str]
@@ -53,7 +54,7 @@ class ModernGroup(Group, Generic[M]):
         self.assignment_epoch = 1
         self.assignment_timestamp_ms = 0
         self.members: dict[str, M] = {}
-        self.targets: dict[str, Assignment] = {}
+        self.targets: dict[str, T] = {}
         self.subscriptions: Subscriptions = {}
         # Soft.
         self.refresh_deadline = RefreshDeadline()
@@ -96,6 +97,10 @@ class ModernGroup(Group, Generic[M]):
     @abstractmethod
     def remove_member(self, member_id: str) -> None: ...
 
+    def set_epoch(self, value: Any) -> None:
+        """Apply the record of a group epoch."""
+        self.epoch, self.metadata_hash = value.epoch, value.metadata_hash
+
     @abstractmethod
-    def set_target(self, member_id: str, target: Assignment | None) -> None:
+    def set_target(self, member_id: str, target: T | None) -> None:
         """Set the target of a member; None removes it."""

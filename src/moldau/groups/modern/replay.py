@@ -1,4 +1,4 @@
-"""The replay of records that consumer and share groups have in common."""
+"""The replay of records that consumer, share and streams groups have in common."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from moldau.statemachine.coordinator_records import CoordinatorRecord
 
 logger = logging.getLogger(__name__)
 
-G = TypeVar("G", bound=ModernGroup[Any])
+G = TypeVar("G", bound=ModernGroup[Any, Any])
 #: Arguments: group, key and value.
 Apply = Callable[[G, Any, Any], None]
 
@@ -41,11 +41,13 @@ class ModernReplay(Generic[G]):
         if group is None:
             return
         if value is not None:
-            group.epoch, group.metadata_hash = value.epoch, value.metadata_hash
+            group.set_epoch(value)
             return
         if group.members:
             logger.error("group %s was removed while it had %d members", key.group_id, len(group.members))
         self._registry.remove(key.group_id)
+        for topic in group.subscriptions:
+            self._forget(topic, key.group_id)
 
     def with_group(
         self, apply: Apply[G], subscribes: bool = False
@@ -74,15 +76,18 @@ class ModernReplay(Generic[G]):
 
     def _index(self, group: G, before: frozenset[str]) -> None:
         for topic in before - group.subscriptions.keys():
-            groups = self._groups_by_topic.get(topic, set())
-            groups.discard(group.group_id)
-            if not groups:
-                self._groups_by_topic.pop(topic, None)
+            self._forget(topic, group.group_id)
         for topic in group.subscriptions.keys() - before:
             self._groups_by_topic.setdefault(topic, set()).add(group.group_id)
 
+    def _forget(self, topic: str, group_id: str) -> None:
+        groups = self._groups_by_topic.get(topic, set())
+        groups.discard(group_id)
+        if not groups:
+            self._groups_by_topic.pop(topic, None)
 
-def replay_member(group: ModernGroup[Any], key: Any, value: Any) -> None:
+
+def replay_member(group: ModernGroup[Any, Any], key: Any, value: Any) -> None:
     if value is None:
         group.remove_member(key.member_id)
     else:
@@ -90,12 +95,12 @@ def replay_member(group: ModernGroup[Any], key: Any, value: Any) -> None:
         group.update_member(member.with_subscription(value))
 
 
-def replay_target_epoch(group: ModernGroup[Any], key: Any, value: Any) -> None:
+def replay_target_epoch(group: ModernGroup[Any, Any], key: Any, value: Any) -> None:
     group.assignment_epoch = -1 if value is None else value.assignment_epoch
     group.assignment_timestamp_ms = 0 if value is None else value.assignment_timestamp
 
 
-def replay_target(group: ModernGroup[Any], key: Any, value: Any) -> None:
+def replay_target(group: ModernGroup[Any, Any], key: Any, value: Any) -> None:
     if value is None:
         group.set_target(key.member_id, None)
     else:
@@ -103,7 +108,7 @@ def replay_target(group: ModernGroup[Any], key: Any, value: Any) -> None:
         group.set_target(key.member_id, target)
 
 
-def replay_current(group: ModernGroup[Any], key: Any, value: Any) -> None:
+def replay_current(group: ModernGroup[Any, Any], key: Any, value: Any) -> None:
     member = group.members.get(key.member_id)
     if value is not None:
         group.update_member((member or group.new_member(key.member_id)).with_assignment(value))

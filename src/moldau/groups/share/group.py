@@ -20,7 +20,7 @@ _EMPTY = "Empty"
 _STABLE = "Stable"
 
 
-class ShareGroup(ModernGroup[ShareMember]):
+class ShareGroup(ModernGroup[ShareMember, Assignment]):
     type: ClassVar[str] = SHARE
     protocol_type: ClassVar[str] = SHARE
 

@@ -47,6 +47,12 @@ SHARE_GROUPS: Final = gauge(
     ("state",),
     reported_by=_COORDINATOR,
 )
+STREAMS_GROUPS: Final = gauge(
+    "kafka_server_group_coordinator_metrics_streams_group_count",
+    "Streams groups by state.",
+    ("state",),
+    reported_by=_COORDINATOR,
+)
 PARTITIONS: Final = gauge(
     "kafka_server_group_coordinator_metrics_num_partitions",
     "Partitions of `__consumer_offsets` that this node leads, by state.",
@@ -70,6 +76,7 @@ FAMILIES: Final = (
     GROUPS_BY_TYPE,
     CONSUMER_GROUPS,
     SHARE_GROUPS,
+    STREAMS_GROUPS,
     PARTITIONS,
     TRANSACTION_PARTITIONS,
     TRANSACTIONS,

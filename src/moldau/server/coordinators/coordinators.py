@@ -20,6 +20,7 @@ from moldau.server.coordinators.effects import EffectExecutors
 from moldau.server.coordinators.internal_topics import InternalTopics
 from moldau.server.coordinators.marker_sender import MarkerSender
 from moldau.server.coordinators.share_coordinator import ShareCoordinator
+from moldau.server.coordinators.streams_topics import StreamsTopics
 from moldau.server.coordinators.transaction_coordinator import TransactionCoordinator
 from moldau.server.coordinators.transaction_partitions import TransactionPartitions
 from moldau.server.coordinators.txn_markers import TxnMarkerWriter
@@ -63,6 +64,7 @@ class Coordinators:
         self.share = ShareCoordinator(replicas, settings, clock=clock, pool=pool)
         self._all: list[Coordinator[Any]] = [self.groups, self.transactions, self.share]
         self.internal_topics = InternalTopics(lambda: settings.config, self._create)
+        self.streams_topics = StreamsTopics(services.controller, clock)
         self.persister = Persister(node_id, metadata, self.share, self.internal_topics, peers("share-state"))
         self.latest_offsets = LatestOffsets(node_id, metadata, replicas, peers("latest-offsets"))
         self.txn_marker_writer = TxnMarkerWriter(replicas, self.groups, settings, clock)
@@ -88,6 +90,7 @@ class Coordinators:
 
     async def close(self) -> None:
         await self.internal_topics.close()
+        await self.streams_topics.close()
         await self._effects.close()
         for coordinator in self._all:
             await coordinator.close()

@@ -1,4 +1,4 @@
-"""Helpers of the group handlers: the requesting client, existing partitions, the consumer protocol."""
+"""Helpers of the group handlers: the requesting client, existing partitions, the enabled protocols."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, Protocol, TypeVar
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.config.broker.config import BrokerConfig
 from moldau.groups.context import Requester
-from moldau.groups.group import CONSUMER
-from moldau.metadata.features import GROUP_VERSION
+from moldau.groups.group import CONSUMER, STREAMS
+from moldau.metadata.features import GROUP_VERSION, STREAMS_VERSION
 from moldau.metadata.image import MetadataImage
 from moldau.security.acl.permissions import DESCRIBE_TOPIC
 from moldau.server.dispatch.context import RequestContext
@@ -26,8 +26,17 @@ P = TypeVar("P", bound=_Indexed)
 
 def check_consumer_protocol(config: BrokerConfig, image: MetadataImage) -> None:
     """Raise UNSUPPORTED_VERSION unless the broker config and `group.version` enable KIP-848."""
+    _check_protocol(config, image, CONSUMER, GROUP_VERSION)
+
+
+def check_streams_protocol(config: BrokerConfig, image: MetadataImage) -> None:
+    """Raise UNSUPPORTED_VERSION unless the broker config and `streams.version` enable KIP-1071."""
+    _check_protocol(config, image, STREAMS, STREAMS_VERSION)
+
+
+def _check_protocol(config: BrokerConfig, image: MetadataImage, protocol: str, feature: str) -> None:
     protocols: Any = config["group.coordinator.rebalance.protocols"]
-    if CONSUMER not in protocols or image.features.level(GROUP_VERSION) < 1:
+    if protocol not in protocols or image.features.level(feature) < 1:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
 
 

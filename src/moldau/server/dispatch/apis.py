@@ -95,6 +95,8 @@ from moldau.server.handlers import (
     share_fetch,
     share_group_describe,
     share_group_heartbeat,
+    streams_group_describe,
+    streams_group_heartbeat,
     sync_group,
     txn_offset_commit,
     unregister_broker,
@@ -270,6 +272,19 @@ BROKER_APIS: dict[ApiKey, Callable[[Broker], Handler]] = {
     ),
     ApiKey.SHARE_GROUP_DESCRIBE: lambda broker: partial(
         share_group_describe.handle, broker.coordinators.groups, broker.share_group_configs
+    ),
+    ApiKey.STREAMS_GROUP_HEARTBEAT: lambda broker: partial(
+        streams_group_heartbeat.handle,
+        broker.coordinators.groups,
+        broker.coordinators.streams_topics,
+        broker.services.settings,
+        broker.services.metadata,
+    ),
+    ApiKey.STREAMS_GROUP_DESCRIBE: lambda broker: partial(
+        streams_group_describe.handle,
+        broker.coordinators.groups,
+        broker.services.settings,
+        broker.services.metadata,
     ),
     ApiKey.SHARE_FETCH: lambda broker: partial(share_fetch.handle, _share_fetch(broker)),
     ApiKey.SHARE_ACKNOWLEDGE: lambda broker: partial(

@@ -16,6 +16,7 @@ from moldau.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from moldau.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from moldau.protocol.schema import Message
 from tests.harness.nodes.authorized import ADMIN, authorized_cluster, password_of
+from tests.harness.security.authorization import streams_groups
 from tests.harness.security.authorization.case import CLOSED, Acl, Outcome, Variant, World
 from tests.harness.security.authorization.groups import GROUP, TRANSACTION, offset_commit
 from tests.harness.security.authorization.share_groups import heartbeat
@@ -142,6 +143,7 @@ class PreparedBroker:
         token = self._call(create_token(), 3)
         assert token.error_code == 0, token
         eventually(self._consumers_assigned, what="the consumer group has an assignment")
+        eventually(self._streamers_joined, what="the streams group has a member")
         try:
             eventually(self._sharers_assigned, timeout=10, what="the share group has an assignment")
         except AssertionError:
@@ -169,6 +171,10 @@ class PreparedBroker:
         response = self._call(heartbeat("sharers", "orders"), 1)
         assigned = response.assignment
         return response.error_code == 0 and assigned is not None and bool(assigned.topic_partitions)
+
+    def _streamers_joined(self) -> bool:
+        code: int = self._call(streams_groups.heartbeat("streamers", "orders"), 0).error_code
+        return code == 0
 
     def _names(self, field: str) -> list[str]:
         return [

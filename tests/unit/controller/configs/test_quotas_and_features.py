@@ -203,7 +203,7 @@ class TestFeatures:
             ),
             ("metadata.version", 29, UNSAFE, "Unsafe metadata downgrade is not supported in this version."),
             ("metadata.version", 31, UPGRADE, "Local controller 1 only supports versions 7-30"),
-            ("streams.version", 1, UPGRADE, "Local controller 1 does not support this feature."),
+            ("streams.version", 2, UPGRADE, "Local controller 1 only supports versions 0-1"),
             ("nonsense", 1, UPGRADE, "Local controller 1 does not support this feature."),
             ("eligible.leader.replicas.version", -1, UPGRADE, "A feature version cannot be less than 0."),
             ("eligible.leader.replicas.version", 0, 7, "does not support the given upgrade type."),

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from moldau.base.ids import TopicPartition
-from moldau.groups.group import CLASSIC, CONSUMER, GROUP_TYPES, SHARE, CommittedOffset
+from moldau.groups.group import CLASSIC, CONSUMER, GROUP_TYPES, SHARE, STREAMS, CommittedOffset
 from moldau.groups.shard import GroupShard
 from moldau.metrics.catalog import coordinators, exporter, process
 from moldau.metrics.exposition import Scrape, escaped
@@ -24,6 +24,7 @@ from moldau.transactions.state import TransactionStatus
 
 _CONSUMER_STATES: Final = ("Empty", "Assigning", "Reconciling", "Stable", "Dead")
 _SHARE_STATES: Final = ("Empty", "Stable", "Dead")
+_STREAMS_STATES: Final = ("Empty", "NotReady", "Assigning", "Reconciling", "Stable", "Dead")
 
 
 class GroupCollector:
@@ -128,6 +129,8 @@ def _collect_states(
         scrape.add(coordinators.CONSUMER_GROUPS, states[CONSUMER, state], state)
     for state in _SHARE_STATES:
         scrape.add(coordinators.SHARE_GROUPS, states[SHARE, state], state)
+    for state in _STREAMS_STATES:
+        scrape.add(coordinators.STREAMS_GROUPS, states[STREAMS, state], state)
 
 
 async def collect_transactions(scrape: Scrape, turn: ScrapeSlice, node_coordinators: Coordinators) -> None:

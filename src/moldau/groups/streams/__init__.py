@@ -1,0 +1,1 @@
+"""Streams groups (KIP-1071): membership, topology, internal topics and the assignment of tasks."""

@@ -21,7 +21,7 @@ def test_every_api_is_served_or_has_one_reason() -> None:
     assert unexplained() == []
     reasons = Counter(key for reason in NOT_SERVED for key in reason.keys)
     assert reasons.keys() <= APIS.keys()
-    assert set(reasons.values()) == {1}
+    assert set(reasons.values()) <= {1}
     assert not reasons.keys() & served_apis(BROKER).keys()
 
 

@@ -12,7 +12,7 @@ STAMP  := $(VENV)/.installed
 .PHONY: help up check test java kerberos simulate lint interop bench bench-cluster bench-pipelines bench-services bench-quick clean
 
 help:
-	@echo "make up       start a broker on localhost:9092 (data in ./data, Ctrl-C stops it)"
+	@echo "make up       start a broker on localhost:9092 and the web console on http://localhost:8080 (data in ./data, Ctrl-C stops both)"
 	@echo "make test     install the requirements, then lint, type check and run all tests"
 	@echo "make check    lint, type check, unit and architecture tests in about three minutes"
 	@echo "make simulate SEEDS=1000 JOBS=2  simulate clusters with faults (KIND=cluster|quorum|node; SEED=17 replays one)"
@@ -37,7 +37,7 @@ $(STAMP): $(BROKER)
 	@touch $(STAMP)
 
 up: $(BROKER)
-	@exec $(BIN)/moldau dev
+	@exec $(BIN)/moldau dev --console
 
 lint: $(STAMP)
 	$(BIN)/ruff check src tests tools benchmarks examples

@@ -175,6 +175,7 @@ COMMANDS: dict[str, Tool] = {
     "connect": Tool("connect.command", "Run a Connect worker.", CONNECT),
     "registry": Tool("services.registry", "Run a schema registry.", SERVICES, "main", "moldau"),
     "rest": Tool("services.rest", "Run a REST proxy.", SERVICES, "main", "moldau"),
+    "console": Tool("services.console", "Run the web console.", MONITORING, "main", "moldau"),
     "lag": Tool(
         "lag.command",
         "Show the lag of consumer groups and judge it by its trend.",

@@ -13,6 +13,16 @@ from moldau.cli.moldau.exits import exit_with
 Data = Annotated[
     str, typer.Option(metavar="FOLDER", help="Folder for the data, which the next start finds there.")
 ]
+Setting = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        "--override",
+        metavar="NAME=VALUE",
+        help="A broker configuration by Kafka's name, such as num.partitions=3. May be repeated.",
+    ),
+]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print the log of each node.")]
 Secure = Annotated[
     bool,
     typer.Option(
@@ -41,6 +51,8 @@ MetricsPort = Annotated[
         show_default="none",
     ),
 ]
+WebConsole = Annotated[bool, typer.Option("--console", help="Run the web console, too.")]
+ConsolePort = Annotated[int, typer.Option(metavar="PORT", min=0, max=65535, help="Port of the web console.")]
 RestPort = Annotated[int, typer.Option(metavar="PORT", min=0, max=65535, help="Port of the REST proxy.")]
 
 
@@ -65,24 +77,18 @@ def dev(
         ),
     ] = None,
     data: Data = "data",
-    setting: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            "--override",
-            metavar="NAME=VALUE",
-            help="A broker configuration by Kafka's name, such as num.partitions=3. May be repeated.",
-        ),
-    ] = None,
+    setting: Setting = None,
     secure: Secure = False,
     registry: Registry = False,
     rest: Rest = False,
     all_services: AllServices = False,
     registry_port: RegistryPort = 8081,
     rest_port: RestPort = 8082,
+    console: WebConsole = False,
+    console_port: ConsolePort = 8080,
     metrics_port: MetricsPort = None,
     log_format: LogFormat = "text",
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print the log of each node.")] = False,
+    verbose: Verbose = False,
 ) -> None:
     """Run a broker, or a cluster of brokers, without any configuration, until Ctrl-C.
 
@@ -106,6 +112,7 @@ def dev(
         with DevServices(
             registry_port=registry_port if registry or all_services else None,
             rest_port=rest_port if rest or all_services else None,
+            console_port=console_port if console else None,
             verbose=verbose,
         ) as services:
             # Of a setting that is given twice, the last one counts: that of the user.

@@ -22,9 +22,17 @@ _MODULE: Final = "moldau.cli.moldau.services."
 class DevServices:
     """The services to run; the port of one that is not wanted is None."""
 
-    def __init__(self, *, registry_port: int | None, rest_port: int | None, verbose: bool) -> None:
+    def __init__(
+        self,
+        *,
+        registry_port: int | None,
+        rest_port: int | None,
+        verbose: bool,
+        console_port: int | None = None,
+    ) -> None:
         self._registry_port = registry_port
         self._rest_port = rest_port
+        self._console_port = console_port
         self._verbose = verbose
         self._processes: list[subprocess.Popen[bytes]] = []
 
@@ -51,6 +59,18 @@ class DevServices:
             if self._registry_port is not None:
                 options += ["--registry", _registry_url(self._registry_port)]
             self._run("rest", [*options, "--port", str(self._rest_port)])
+        self._start_console(options, announce)
+
+    def _start_console(self, options: list[str], announce: Callable[[str], None]) -> None:
+        """Start the console. It listens on this machine only, so that nobody needs to sign in."""
+        if self._console_port is None:
+            announce(
+                "  web console        none; start with --console to see topics, records and lag in a browser"
+            )
+            return
+        if self._console_port:
+            announce(f"  web console        http://localhost:{self._console_port}")
+        self._run("console", [*options, "--port", str(self._console_port), "--set", "login=none"])
 
     def report_exits(self, announce: Callable[[str], None]) -> None:
         """Report services that have exited."""

@@ -1,0 +1,58 @@
+"""`moldau console`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from moldau.cli.moldau.services.service import ServiceCommand
+from moldau.cli.shared.arguments import ToolParser
+
+if TYPE_CHECKING:
+    from moldau.http.run import Service
+
+DEFAULT_PORT = 8080
+
+
+def _create(properties: Mapping[str, str]) -> Service:
+    from moldau.console.command import create_console
+
+    return create_console(properties)
+
+
+_COMMAND = ServiceCommand(
+    name="console",
+    script="moldau console",
+    title="Web console",
+    default_port=DEFAULT_PORT,
+    bootstrap_property="bootstrap.servers",
+    client_prefix="client.",
+    create=_create,
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run `moldau console` and return the exit code."""
+    return _COMMAND.main(argv, _add_options)
+
+
+def _add_options(parser: ToolParser) -> None:
+    parser.add_argument(
+        "--read-only",
+        action="store_const",
+        const="true",
+        dest="read.only",
+        help="Refuse all changes.",
+    )
+    parser.option(
+        "--registry", "URL", "Schema registry, to decode and to edit schemas.", dest="schema.registry.url"
+    )
+    parser.option("--connect", "URL", "REST API of Connect.", dest="connect.url")
+    parser.option(
+        "--pipelines", "FOLDER", "State folder of the pipelines on this machine.", dest="pipelines.folder"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

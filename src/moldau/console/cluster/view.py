@@ -1,0 +1,145 @@
+"""`ClusterView`: a cluster as one user sees it, with its snapshot and its connections.
+
+One task refreshes snapshot and lag: every two seconds while pages are open, rarely otherwise. Pages never
+query the cluster for lists; an action requests a refresh and waits for it, so that its effect is visible.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+from typing import Final
+
+from moldau.base.clock import Clock, SystemClock
+from moldau.base.errors import KafkaError
+from moldau.client.admin.client import AsyncAdminClient
+from moldau.client.wire.cluster import Cluster
+from moldau.client.wire.settings import ClientSettings
+from moldau.console.cluster.collection import Collection
+from moldau.console.cluster.history import History
+from moldau.console.cluster.snapshot import Snapshot
+from moldau.lag.evaluation.state import LagRules
+from moldau.lag.evaluation.verdicts import LagSnapshot
+from moldau.lag.monitor import LagMonitor
+
+logger = logging.getLogger(__name__)
+
+INTERVAL_S: Final = 2.0
+_IDLE_INTERVAL_S: Final = 15.0
+_WATCHED_S: Final = 30.0
+#: An older snapshot is refreshed before a page shows it.
+_MOST_AGE_S: Final = 4.0
+_REQUEST_TIMEOUT_MS: Final = 5_000
+_PATIENCE_S: Final = 5.0
+_CLIENT_ID: Final = "moldau-console"
+
+
+class ClusterView:
+    def __init__(self, name: str, settings: ClientSettings, clock: Clock | None = None) -> None:
+        self.name = name
+        self.settings = replace(settings, client_id=_CLIENT_ID)
+        self.snapshot = Snapshot()
+        self.history = History()
+        #: For the actions of users.
+        self.admin = AsyncAdminClient(replace(self.settings, api_timeout_ms=15_000))
+        self._clock = clock or SystemClock()
+        background = replace(
+            self.settings, request_timeout_ms=_REQUEST_TIMEOUT_MS, api_timeout_ms=_REQUEST_TIMEOUT_MS
+        )
+        self._cluster = Cluster(background)
+        self._collection = Collection(self._cluster)
+        self._monitor = LagMonitor(background, LagRules(interval_ms=int(INTERVAL_S * 1000)))
+        self._changed = asyncio.Condition()
+        self._wanted = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._requested = 0
+        self._watched_until = 0.0
+        self._finished_s = 0.0
+
+    @property
+    def lag(self) -> LagSnapshot:
+        return self._monitor.snapshot
+
+    @property
+    def cluster(self) -> Cluster:
+        return self.admin.cluster
+
+    async def start(self) -> None:
+        """Take the first snapshot; `KafkaError` if the cluster cannot be reached."""
+        if self._task is None:
+            await self._cluster.retry(self._cluster.refresh)
+            await self._refresh_once()
+            self._task = asyncio.create_task(self._refresh_always())
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await self._monitor.close()
+        await self.admin.close()
+        self._cluster.close()
+
+    async def watch(self) -> Snapshot:
+        """Return the snapshot for a page: a recent one if the cluster answers in time."""
+        idle = self._clock.monotonic() > self._watched_until
+        self._watched_until = self._clock.monotonic() + _WATCHED_S
+        if idle:
+            self._wanted.set()
+        if self._clock.monotonic() - self._finished_s > _MOST_AGE_S and self.snapshot.error is None:
+            await self.refreshed()
+        return self.snapshot
+
+    async def refreshed(self) -> Snapshot:
+        """Wait for a snapshot that was begun after this call; a few seconds at most."""
+        self._requested += 1
+        wanted = self.snapshot.version + (2 if self._refreshing else 1)
+        self._wanted.set()
+        await self.newer(wanted - 1, _PATIENCE_S)
+        return self.snapshot
+
+    async def newer(self, version: int, timeout_s: float) -> bool:
+        """Wait for a snapshot after this version; return whether there is one."""
+        self._watched_until = self._clock.monotonic() + _WATCHED_S
+        try:
+            async with asyncio.timeout(timeout_s), self._changed:
+                await self._changed.wait_for(lambda: self.snapshot.version > version)
+        except TimeoutError:
+            return False
+        return True
+
+    async def _refresh_always(self) -> None:
+        while True:
+            watched = self._clock.monotonic() < self._watched_until
+            try:
+                await asyncio.wait_for(self._wanted.wait(), INTERVAL_S if watched else _IDLE_INTERVAL_S)
+            except TimeoutError:
+                pass
+            self._wanted.clear()
+            await self._refresh_once()
+
+    _refreshing = False
+
+    async def _refresh_once(self) -> None:
+        version = self.snapshot.version + 1
+        self._refreshing = True
+        try:
+            after, _ = await asyncio.gather(
+                self._collection.collect(self._clock.time_ms(), version), self._observe_lag()
+            )
+            self.history.add(after)
+        except (KafkaError, OSError) as error:
+            logger.info("The cluster %s could not be read: %s", self.name, error)
+            after = replace(self.snapshot, version=version, error=str(error))
+        finally:
+            self._refreshing = False
+        self._finished_s = self._clock.monotonic()
+        async with self._changed:
+            self.snapshot = after
+            self._changed.notify_all()
+
+    async def _observe_lag(self) -> None:
+        try:
+            self.history.add_lag(await self._monitor.observe())
+        except KafkaError as error:
+            logger.info("The lag of %s could not be read: %s", self.name, error)

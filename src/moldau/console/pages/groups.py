@@ -1,0 +1,128 @@
+"""Groups of all types, with their lag, members and offsets; deleting one."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from moldau.base.errors import KafkaError
+from moldau.client.admin.group_types import GroupListing
+from moldau.client.wire.coordinators import GROUP, coordinator_id
+from moldau.console.web.call import Call, CopyAs, Done, Page, Refused, not_found, paged
+from moldau.console.web.commands import admin_script, curl, tool
+from moldau.console.web.forms import checked_number
+from moldau.lag.collection.batches import Batches
+from moldau.lag.collection.groups import Described, Listed, describe_groups
+from moldau.lag.documents import partition_document
+from moldau.lag.evaluation.observation import CLASSIC, SHARE
+from moldau.lag.evaluation.verdicts import GroupLag
+
+PAGE_SIZE: Final = 100
+_POINTS: Final = 300
+
+
+async def groups(call: Call) -> Page:
+    snapshot = await call.snapshot()
+    query = call.query("q").strip().lower()
+    found = [each for each in snapshot.groups.values() if query in each.group_id.lower()]
+    if call.query("sort") == "lag":
+        found.sort(key=lambda each: -_total(call.view.lag.groups.get(each.group_id)))
+    number = checked_number(call.query("page", "1"), "Page", least=1, most=1_000_000)
+    rows, pages = paged(found, number, PAGE_SIZE)
+    data = {
+        "groups": [_row(each, call.view.lag.groups.get(each.group_id)) for each in rows],
+        "total": len(found),
+        "page": min(number, pages),
+        "pages": pages,
+    }
+    copy = CopyAs(
+        tool(call, "kafka-groups", "--list"),
+        curl(call),
+        admin_script(call, "for group in admin.list_groups():", "    print(group)"),
+    )
+    return Page("groups", "Groups", data, {"q": call.query("q")}, copy)
+
+
+async def group(call: Call) -> Page:
+    listing = await group_listing(call)
+    lag = call.view.lag.groups.get(listing.group_id)
+    name = listing.group_id
+    data = {
+        **_row(listing, lag),
+        "offsets": []
+        if lag is None
+        else [
+            partition_document(each) for each in sorted(lag.partitions, key=lambda e: (e.topic, e.partition))
+        ],
+        "members": await _members(call, listing),
+        "lag_history": call.view.history.lag_of(name)[-_POINTS:],
+    }
+    kind = "kafka-share-groups" if listing.type.lower() == SHARE else "kafka-consumer-groups"
+    copy = CopyAs(
+        tool(call, kind, "--describe", "--group", name),
+        curl(call),
+        admin_script(call, f"print(admin.list_group_offsets({name!r}))"),
+    )
+    return Page("group", name, data, {}, copy)
+
+
+async def delete_group(call: Call) -> Done:
+    listing = await group_listing(call)
+    name = listing.group_id
+    if (await call.form()).get("name", "") != name:
+        raise Refused(400, "The name does not match the group.")
+    error = (await call.admin.delete_groups([name]))[name]
+    if error is not None:
+        raise error
+    await call.view.refreshed()
+    return Done(f"Group {name} is deleted.", call.url("groups"))
+
+
+async def group_listing(call: Call) -> GroupListing:
+    """Return the group of the path; refresh once if it is not known, then 404."""
+    name = call.path("group")
+    found = (await call.view.watch()).groups.get(name)
+    if found is None:
+        found = (await call.view.refreshed()).groups.get(name)
+    if found is None:
+        raise not_found(f"Group {name}")
+    return found
+
+
+async def _members(call: Call, listing: GroupListing) -> list[dict[str, Any]]:
+    """Describe the members; none if the coordinator does not answer."""
+    try:
+        node = await coordinator_id(call.view.cluster, GROUP, listing.group_id)
+        listed = Listed(listing.group_id, listing.type.lower() or CLASSIC, listing.state, node)
+        found = (await describe_groups(call.view.cluster, Batches(), [listed]))[listing.group_id]
+    except KafkaError:
+        return []
+    if not isinstance(found, Described):
+        return []
+    return [
+        {
+            "member_id": each.member_id,
+            "client_id": each.client_id,
+            "host": each.host,
+            "partitions": [[at.topic, at.partition] for at in sorted(each.partitions)],
+        }
+        for each in sorted(found.members, key=lambda each: each.member_id)
+    ]
+
+
+def _total(lag: GroupLag | None) -> int:
+    return 0 if lag is None else lag.total_lag
+
+
+def _row(listing: GroupListing, lag: GroupLag | None) -> dict[str, Any]:
+    return {
+        "group": listing.group_id,
+        "type": listing.type or "Classic",
+        "state": listing.state if lag is None else lag.state,
+        "protocol_type": listing.protocol_type,
+        "member_count": 0 if lag is None else lag.members,
+        "total_lag": _total(lag),
+        "lag_seconds": None if lag is None else lag.lag_seconds,
+        "status": None if lag is None else lag.status.name,
+        "reason": None if lag is None else lag.reason,
+        "judged": lag is not None and lag.judged,
+    }

@@ -1,0 +1,1 @@
+"""Records of topics: reading, filtering, decoding, masking, writing, files."""

@@ -1,0 +1,72 @@
+"""The console as a service of `moldau.http.run`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from moldau.base.clock import SystemClock
+from moldau.base.errors import KafkaError
+from moldau.client.wire.settings import ClientSettings
+from moldau.console.application import ConsoleApplication
+from moldau.console.cluster.view import ClusterView
+from moldau.console.services import Services
+from moldau.console.settings import ConsoleSettings
+from moldau.console.web.audit import AuditLog
+from moldau.console.web.protection import Protection
+from moldau.console.web.sessions import Sessions
+from moldau.http.asgi import Application
+
+_SWEEP_S = 60.0
+
+
+class Console:
+    def __init__(self, settings: ConsoleSettings) -> None:
+        clock = SystemClock()
+        self._settings = settings
+        self._views = {
+            name: ClusterView(name, ClientSettings.from_properties(properties))
+            for name, properties in settings.clusters.items()
+            if not settings.login
+        }
+        self._sessions = Sessions(settings, clock)
+        self._services = Services(settings)
+        application = ConsoleApplication(
+            settings, self._views, self._sessions, self._services, AuditLog(settings.audit_file, clock)
+        )
+        self._application = Protection(application, settings)
+        self._sweeping: asyncio.Task[None] | None = None
+
+    @property
+    def application(self) -> Application:
+        return self._application
+
+    async def start(self, urls: Sequence[str]) -> None:
+        """Take the first snapshot of each cluster; `KafkaError` if none can be reached."""
+        self._sweeping = asyncio.create_task(self._sweep())
+        results = await asyncio.gather(
+            *(view.start() for view in self._views.values()), return_exceptions=True
+        )
+        failures = [each for each in results if isinstance(each, BaseException)]
+        for failure in failures:
+            if not isinstance(failure, KafkaError) or len(failures) == len(self._views):
+                raise failure
+
+    async def close(self) -> None:
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+            await asyncio.gather(self._sweeping, return_exceptions=True)
+        await self._sessions.close()
+        for view in self._views.values():
+            await view.close()
+        await self._services.close()
+
+    async def failed(self) -> str:
+        """The console shows an unreachable cluster as such, and continues."""
+        await asyncio.Event().wait()
+        return ""
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(_SWEEP_S)
+            await self._sessions.sweep()

@@ -1,0 +1,73 @@
+"""The services beside the clusters: schema registry and Connect, if they are configured."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from moldau.base.errors import ErrorCode, KafkaError
+from moldau.client.registry import AsyncRegistryClient
+from moldau.console.records.decoding import Decoder
+from moldau.console.records.masking import Masking
+from moldau.console.settings import ConsoleSettings
+
+if TYPE_CHECKING:
+    import httpx2
+
+_TIMEOUT_S = 15.0
+
+
+class ConnectError(KafkaError):
+    """An error answer of Connect, or no answer (`status` 0)."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(ErrorCode.UNKNOWN_SERVER_ERROR, message)
+        self.status = status
+
+
+class ConnectClient:
+    """The REST API of Connect workers."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._client: httpx2.AsyncClient | None = None
+
+    async def __call__(self, method: str, path: str, body: object = None, **query: str) -> Any:
+        """Send a request and return the parsed answer; `ConnectError` if it is refused."""
+        import httpx2
+
+        if self._client is None:
+            self._client = httpx2.AsyncClient(base_url=self.url, timeout=_TIMEOUT_S, trust_env=False)
+        try:
+            answer = await self._client.request(method, path, json=body, params=query)
+        except httpx2.HTTPError as error:
+            raise ConnectError(
+                0, f"Connect at {self.url} does not answer: {error or type(error).__name__}"
+            ) from None
+        try:
+            value = answer.json() if answer.content else None
+        except ValueError:
+            value = None
+        if answer.is_error:
+            message = value.get("message") if isinstance(value, dict) else None
+            raise ConnectError(
+                answer.status_code, str(message or f"Connect answered with status {answer.status_code}.")
+            )
+        return value
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.aclose()
+
+
+class Services:
+    def __init__(self, settings: ConsoleSettings) -> None:
+        self.registry = None if settings.registry is None else AsyncRegistryClient(settings.registry)
+        self.registry_url = None if settings.registry is None else settings.registry["schema.registry.url"]
+        self.decoder = Decoder(self.registry, Masking(settings.masked))
+        self.connect = None if settings.connect_url is None else ConnectClient(settings.connect_url)
+
+    async def close(self) -> None:
+        if self.registry is not None:
+            await self.registry.close()
+        if self.connect is not None:
+            await self.connect.close()

@@ -1,0 +1,1 @@
+"""The web side of the console: requests and answers, forms, protection, sessions, streams."""

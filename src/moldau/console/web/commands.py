@@ -1,0 +1,80 @@
+"""What "copy as" offers: Kafka's tools, curl and Python, with the values of the page quoted for each."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from moldau.console.web.call import Call
+
+
+def tool(call: Call, name: str, *arguments: str) -> str:
+    """Return a command of Kafka's tools."""
+    first, *rest = arguments or ("",)
+    command = [name]
+    if first and not first.startswith("-"):
+        command.append(first)
+    elif first:
+        rest = [first, *rest]
+    command += ["--bootstrap-server", _servers(call)]
+    if call.view.settings.security.protocol != "PLAINTEXT":
+        command += ["--command-config", "client.properties"]
+    return " ".join([shlex.quote(each) for each in [*command, *rest]])
+
+
+def curl(call: Call, path: str | None = None, **fields: Any) -> str:
+    """Return the curl line of this page, or of an action with its fields."""
+    url = call.request.url
+    target = str(url) if path is None else f"{url.scheme}://{url.netloc}{path}"
+    parts = ["curl", "-H", "Accept: application/json"]
+    for name, value in fields.items():
+        parts += ["--data-urlencode", f"{name}={value}"]
+    return " ".join(shlex.quote(each) for each in [*parts, target])
+
+
+def admin_script(call: Call, *lines: str, imports: tuple[str, ...] = ()) -> str:
+    """Return a Python script with an admin client."""
+    return "\n".join(
+        [
+            "from moldau.client.admin import AdminClient",
+            *imports,
+            "",
+            f"with AdminClient({_configuration(call)}) as admin:",
+            *(f"    {line}" for line in lines),
+        ]
+    )
+
+
+def consumer_script(call: Call, topic: str) -> str:
+    configuration = _configuration(call)
+    given = configuration if configuration.startswith("{") else f'{{"bootstrap.servers": {configuration}}}'
+    config = given[:-1] + ', "group.id": "console", "auto.offset.reset": "earliest"}'
+    return "\n".join(
+        [
+            "from moldau.client import Consumer",
+            "",
+            f"with Consumer({config}) as consumer:",
+            f"    consumer.subscribe([{topic!r}])",
+            "    for record in consumer:",
+            "        print(record.partition, record.offset, record.key, record.value)",
+        ]
+    )
+
+
+def _configuration(call: Call) -> str:
+    security = call.view.settings.security
+    if security.protocol == "PLAINTEXT":
+        return f'"{_servers(call)}"'
+    return repr(
+        {
+            "bootstrap.servers": _servers(call),
+            "security.protocol": security.protocol,
+            "sasl.mechanism": security.mechanism,
+            "sasl.username": call.user or "USER",
+            "sasl.password": "PASSWORD",
+        }
+    )
+
+
+def _servers(call: Call) -> str:
+    return ",".join(map(str, call.view.settings.bootstrap))

@@ -1,0 +1,254 @@
+"""What a developer does in the console, in a real browser, found by roles and names."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from moldau.base.ids import TopicPartition
+from moldau.client.admin import AdminClient
+from moldau.client.admin.topic_types import NewTopic
+from moldau.client.records import OffsetAndMetadata
+from tests.harness.browser import PATIENCE_MS
+from tests.harness.tools import Tools
+
+pytestmark = pytest.mark.browser
+HOSTILE = '<script>document.title="owned"</script><img src=x onerror="document.title=1">'
+
+
+def expect(what: Any) -> Any:
+    from playwright.sync_api import expect
+
+    return expect(what, "")
+
+
+def create(bootstrap: str, topic: str, partitions: int = 3) -> None:
+    with AdminClient(bootstrap) as admin:
+        assert admin.create_topics([NewTopic(topic, partitions, 1)]) == {topic: None}
+
+
+def write(page: Any, topic: str, key: str, value: str, header: tuple[str, str] | None = None) -> None:
+    page.get_by_role("button", name="Produce").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Key").fill(key)
+    dialog.get_by_role("textbox", name="Value", exact=True).fill(value)
+    if header is not None:
+        dialog.get_by_label("Header name").fill(header[0])
+        dialog.get_by_label("Header value").fill(header[1])
+    dialog.get_by_role("button", name="Send").click()
+    expect(dialog).to_be_hidden()
+    expect(page.get_by_role("status")).to_contain_text("is written to partition")
+
+
+def test_a_topic_is_created_found_and_deleted(page: Any, topic: str) -> None:
+    page.goto("/topics")
+    page.get_by_role("button", name="Create topic").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Name").fill(topic)
+    dialog.get_by_label("Partitions").fill("3")
+    dialog.get_by_label("Replication factor").fill("1")
+    dialog.get_by_label("Settings").fill("retention.ms=86400000\ncleanup.policy=compact")
+    dialog.get_by_role("button", name="Create").click()
+    expect(page.get_by_role("status")).to_contain_text(topic)
+    page.get_by_role("searchbox", name="Search topics").fill(topic.upper())
+    rows = page.get_by_role("table", name="Topics").locator("tbody tr")
+    expect(rows).to_have_count(1)
+    expect(rows.first.get_by_role("cell")).to_have_text(["3", "1", "0", re.compile("B$"), "compact"])
+    page.wait_for_url(f"**/topics?q={topic.upper()}")
+    page.get_by_role("link", name=topic).click()
+    page.get_by_role("button", name="Delete topic").click()
+    delete = dialog.get_by_role("button", name="Delete")
+    expect(delete).to_be_disabled()
+    dialog.get_by_role("textbox", name="Topic name").fill(topic[:-1])
+    expect(delete).to_be_disabled()
+    dialog.get_by_role("textbox", name="Topic name").fill(topic)
+    delete.click()
+    expect(page.get_by_role("status")).to_have_text(f"Topic {topic} is deleted.")
+    assert page.goto(f"/topics/{topic}").status == 404
+    expect(page.get_by_role("alert")).to_contain_text(topic)
+
+
+def test_a_refusal_says_why_and_escape_returns_the_focus(page: Any, bootstrap: str, topic: str) -> None:
+    create(bootstrap, topic)
+    page.goto("/topics")
+    opener = page.get_by_role("button", name="Create topic")
+    opener.focus()
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Name").fill(topic)
+    dialog.get_by_role("button", name="Create").click()
+    expect(page.get_by_role("alert")).to_contain_text("already exists")
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+    expect(opener).to_be_focused()
+
+
+def test_records_are_written_read_and_never_executed(page: Any, bootstrap: str, topic: str) -> None:
+    create(bootstrap, topic, partitions=1)
+    page.goto(f"/topics/{topic}/messages")
+    write(page, topic, "k0", HOSTILE, ("source", HOSTILE))
+    write(page, topic, "k1", '{"amount": 120, "item": {"name": "Tea"}}')
+    page.get_by_role("combobox", name="Start").select_option("Beginning")
+    page.get_by_role("button", name="Read").click()
+    rows = page.get_by_role("table", name="Messages").locator("tbody tr")
+    expect(rows).to_have_count(2)
+    expect(rows.nth(0)).to_contain_text(HOSTILE)
+    expect(rows.nth(1)).to_contain_text("Tea")
+    rows.nth(1).get_by_role("link", name="1").click()
+    expect(page.locator(".tree")).to_contain_text("amount 120")
+    page.get_by_role("button", name="Send again, edited").click()
+    dialog = page.get_by_role("dialog")
+    value = dialog.get_by_role("textbox", name="Value", exact=True)
+    expect(value).to_have_value('{"amount": 120, "item": {"name": "Tea"}}')
+    value.fill('{"amount": 121}')
+    dialog.get_by_role("button", name="Send").click()
+    expect(page.get_by_role("status")).to_contain_text("at offset 2")
+    assert page.title().startswith(topic)
+
+
+def test_a_filter_searches_the_whole_topic(page: Any, bootstrap: str, tools: Tools, topic: str) -> None:
+    create(bootstrap, topic)
+    page.goto(f"/topics/{topic}/messages")
+    file = {
+        "name": "records.jsonl",
+        "mimeType": "application/json",
+        "buffer": "\n".join(
+            f'{{"key": "k{n}", "value": {{"n": {n}}}, "headers": {{"h": "x{n}"}}}}' for n in range(500)
+        ).encode(),
+    }
+    page.get_by_label("Import").set_input_files(file)
+    expect(page.get_by_role("status")).to_have_text("500 records are imported.")
+    rows = page.get_by_role("table", name="Messages").locator("tbody tr")
+    expect(rows).to_have_count(50)
+    page.get_by_label("Filter").fill("X49")
+    page.get_by_role("button", name="Read").click()
+    expect(rows).to_have_count(11)
+    page.get_by_label("Filter").fill("")
+    page.get_by_label("Expression").fill('value.n >= 495 and headers.h != "x499"')
+    page.get_by_role("button", name="Read").click()
+    expect(rows).to_have_count(4)
+    expect(page.get_by_role("status")).to_contain_text("4 found in 500 records.")
+    page.reload()
+    expect(rows).to_have_count(4)
+    page.get_by_label("Expression").fill("value.n >>")
+    page.get_by_role("button", name="Read").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+
+
+def test_new_records_appear_while_live(page: Any, bootstrap: str, topic: str, console: Any) -> None:
+    create(bootstrap, topic)
+    page.goto(f"/topics/{topic}/messages")
+    with page.expect_response(re.compile("/follow")):
+        page.get_by_role("switch", name="Live").check()
+    table = page.get_by_role("table", name="Messages")
+    for number in range(100):
+        console("POST", f"/topics/{topic}/messages", {"value": f"fresh-{number}"})
+        page.wait_for_timeout(100)
+        if table.locator("tbody tr").count():
+            break
+    expect(table).to_contain_text("fresh-")
+
+
+def test_partitions_and_configuration(page: Any, bootstrap: str, topic: str) -> None:
+    create(bootstrap, topic)
+    page.goto(f"/topics/{topic}/partitions")
+    rows = page.get_by_role("table", name="Partitions").locator("tbody tr")
+    expect(rows).to_have_count(3)
+    page.get_by_role("link", name="Configuration").click()
+    page.get_by_role("button", name="Edit retention.ms").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Value").fill("abc")
+    dialog.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("alert")).to_contain_text("abc")
+    dialog.get_by_label("Value").fill("1234567")
+    dialog.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("status")).to_contain_text("retention.ms")
+    row = page.get_by_role("table", name="Configuration").get_by_role("row").filter(has_text="1234567")
+    expect(row).to_contain_text("DYNAMIC_TOPIC_CONFIG")
+    page.get_by_role("button", name="Reset retention.ms").click()
+    expect(page.get_by_role("status")).to_contain_text("default")
+    expect(row).to_have_count(0)
+
+
+def test_offsets_are_reset_after_a_preview(page: Any, bootstrap: str, topic: str, console: Any) -> None:
+    create(bootstrap, topic, partitions=1)
+    for number in range(4):
+        assert console("POST", f"/topics/{topic}/messages", {"value": str(number)}).status == 201
+    group = f"group-{topic}"
+    with AdminClient(bootstrap) as admin:
+        admin.alter_group_offsets(group, {TopicPartition(topic, 0): OffsetAndMetadata(4)})
+    page.goto(f"/groups/{group}")
+    expect(page.get_by_test_id("total-lag")).to_have_text("0")
+    page.get_by_role("button", name="Reset offsets").click()
+    dialog = page.get_by_role("dialog")
+    reset = dialog.get_by_role("button", name="Reset")
+    expect(reset).to_be_disabled()
+    dialog.get_by_role("combobox", name="To").select_option("Shift by")
+    dialog.get_by_label("Number of records").fill("-3")
+    dialog.get_by_role("button", name="Preview").click()
+    table = dialog.get_by_role("table", name="New offsets")
+    expect(table.locator("tbody tr").first.get_by_role("cell")).to_have_text([topic, "0", "4", "1"])
+    reset.click()
+    expect(page.get_by_role("status")).to_contain_text(group)
+    expect(page.get_by_test_id("total-lag")).to_have_text("3")
+    row = page.get_by_role("table", name="Offsets").locator("tbody tr").first
+    expect(row).to_contain_text("1")
+    # The table follows the cluster by itself.
+    with AdminClient(bootstrap) as admin:
+        admin.alter_group_offsets(group, {TopicPartition(topic, 0): OffsetAndMetadata(2)})
+    expect(page.get_by_test_id("total-lag")).to_have_text("2")
+
+
+def test_the_overview_has_live_charts(page: Any) -> None:
+    page.goto("/")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+    for name in ("Messages in per second", "Bytes in per second"):
+        chart = page.get_by_role("img", name=name)
+        expect(chart).to_be_visible()
+        page.wait_for_function(
+            "name => document.querySelector(`[aria-label='${name}']`).dataset.latest",
+            arg=name,
+            timeout=PATIENCE_MS,
+        )
+
+
+def test_on_a_narrow_screen_the_navigation_is_a_menu(page: Any) -> None:
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto("/topics")
+    menu = page.get_by_role("button", name="Menu")
+    link = page.get_by_role("link", name="Brokers")
+    expect(link).to_be_hidden()
+    menu.click()
+    expect(menu).to_have_attribute("aria-expanded", "true")
+    link.click()
+    expect(page.get_by_role("table", name="Brokers")).to_contain_text("Online")
+    width = page.evaluate("document.documentElement.scrollWidth")
+    assert width <= 390
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_are_accessible(page: Any, bootstrap: str, topic: str, scheme: str, console: Any) -> None:
+    from axe_playwright_python.base import AXE_SCRIPT
+
+    create(bootstrap, topic)
+    console("POST", f"/topics/{topic}/messages", {"key": "k", "value": '{"a": [1, "x"]}', "partition": 0})
+    page.emulate_media(color_scheme=scheme)
+    paths = ["", "topics", "groups", "brokers", "acls", "users", "quotas", "schemas", "connectors", "sql"]
+    paths += [f"topics/{topic}/{tab}" for tab in ("messages", "partitions", "configuration", "messages/0/0")]
+    found = {}
+    session = page.context.new_cdp_session(page)
+    for path in paths:
+        page.goto(f"/{path}")
+        # Through the protocol, which the content security policy does not concern.
+        session.send("Runtime.evaluate", {"expression": AXE_SCRIPT})
+        result = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+        serious = [
+            (each["id"], each["nodes"][0]["html"][:200])
+            for each in result["violations"]
+            if each["impact"] in ("serious", "critical")
+        ]
+        if serious:
+            found[path] = serious
+    assert found == {}

@@ -1,0 +1,63 @@
+"""Settings of the console: clusters, login, and where it may listen."""
+
+from __future__ import annotations
+
+import pytest
+
+from moldau.base.errors import KafkaError
+from moldau.console.settings import ConsoleSettings, user_settings
+
+PLAIN = {"bootstrap.servers": "localhost:9092"}
+SCRAM = {**PLAIN, "client.security.protocol": "SASL_SSL", "client.sasl.mechanism": "SCRAM-SHA-512"}
+
+
+def test_without_sasl_there_is_no_login_on_this_machine() -> None:
+    settings = ConsoleSettings.from_properties(PLAIN)
+    assert not settings.login and settings.loopback
+    assert settings.clusters == {"default": {"bootstrap.servers": "localhost:9092"}}
+
+
+@pytest.mark.parametrize("listener", ["http://0.0.0.0:8080", "http://[::]:8080", "http://192.168.0.7:8080"])
+def test_other_addresses_need_a_login(listener: str) -> None:
+    with pytest.raises(KafkaError, match="this machine only"):
+        ConsoleSettings.from_properties({**PLAIN, "listeners": listener})
+    with pytest.raises(KafkaError, match="this machine only"):
+        ConsoleSettings.from_properties({**SCRAM, "listeners": listener, "login": "none"})
+    assert ConsoleSettings.from_properties({**SCRAM, "listeners": listener}).login
+
+
+def test_a_cluster_with_scram_asks_for_a_login_unless_it_is_switched_off() -> None:
+    assert ConsoleSettings.from_properties(SCRAM).login
+    assert not ConsoleSettings.from_properties({**SCRAM, "login": "none"}).login
+    with pytest.raises(KafkaError, match="SCRAM"):
+        ConsoleSettings.from_properties({**PLAIN, "login": "scram"})
+
+
+def test_several_clusters() -> None:
+    settings = ConsoleSettings.from_properties(
+        {
+            **PLAIN,
+            "cluster.name": "dev",
+            "cluster.prod.bootstrap.servers": "a:1",
+            "cluster.prod.client.id": "x",
+        }
+    )
+    assert settings.clusters == {
+        "dev": {"bootstrap.servers": "localhost:9092"},
+        "prod": {"bootstrap.servers": "a:1", "client.id": "x"},
+    }
+    with pytest.raises(KafkaError, match=r"cluster\.prod\.bootstrap\.servers"):
+        ConsoleSettings.from_properties({**PLAIN, "cluster.prod.client.id": "x"})
+
+
+def test_credentials_of_a_user_replace_those_of_the_console_and_cannot_add_options() -> None:
+    given = {
+        "bootstrap.servers": "localhost:9092",
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "SCRAM-SHA-256",
+        "sasl.jaas.config": 'x required username="admin" password="secret";',
+    }
+    settings = user_settings(given, 'a"; tokenauth="true', 'p\\"')
+    (module,) = settings.security.login_modules()
+    assert module.options == {"username": 'a"; tokenauth="true', "password": 'p\\"'}
+    assert "secret" not in repr(settings)

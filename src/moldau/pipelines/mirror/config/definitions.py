@@ -104,15 +104,16 @@ def _only(class_name: str) -> Parser:
 _FOUND_SOON = "5"
 _EXCLUDED_CONFIGS = (
     r"follower\.replication\.throttled\.replicas, leader\.replication\.throttled\.replicas, "
-    r"message\.timestamp\.difference\.max\.ms, message\.timestamp\.type, "
-    r"unclean\.leader\.election\.enable, min\.insync\.replicas"
+    r"message\.timestamp\.difference\.max\.ms, log\.message\.timestamp\.before\.max\.ms, "
+    r"log\.message\.timestamp\.after\.max\.ms, message\.timestamp\.type, unclean\.leader\.election\.enable, "
+    r"min\.insync\.replicas"
 )
 _MIRROR = "org.apache.kafka.connect.mirror."
 
 _ALL = (
     Setting("enabled", _boolean, "false", "Whether to mirror source to target."),
     Setting("topics", _list, ".*", "Topics to mirror: names and regular expressions."),
-    Setting("topics.exclude", _list, r".*[\-\.]internal, .*\.replica, __.*", "Topics not to mirror."),
+    Setting("topics.exclude", _list, r"mm2.*\.internal, .*\.replica, __.*", "Topics not to mirror."),
     Setting("groups", _list, ".*", "Groups whose offsets are translated."),
     Setting("groups.exclude", _list, "console-consumer-.*, connect-.*, __.*", "Groups to leave out."),
     Setting("tasks.max", _number(1), "1", "Number of Spark tasks that copy."),
@@ -128,9 +129,9 @@ _ALL = (
         "Whether the separator applies to internal topics, too.",
     ),
     Setting("refresh.topics.enabled", _boolean, "true", "Whether to look for new topics and partitions."),
-    Setting("refresh.topics.interval.seconds", _seconds, _FOUND_SOON, "How often to look for them."),
+    Setting("refresh.topics.interval.seconds", _seconds, _FOUND_SOON, "How often to look for topics."),
     Setting("refresh.groups.enabled", _boolean, "true", "Whether to look for new groups."),
-    Setting("refresh.groups.interval.seconds", _seconds, _FOUND_SOON, "How often to look for them."),
+    Setting("refresh.groups.interval.seconds", _seconds, _FOUND_SOON, "How often to look for groups."),
     Setting("sync.topic.configs.enabled", _boolean, "true", "Whether to copy topic configs."),
     Setting("sync.topic.configs.interval.seconds", _seconds, "600", "How often to copy them."),
     Setting("config.properties.exclude", _list, _EXCLUDED_CONFIGS, "Topic configs not to copy."),
@@ -152,10 +153,10 @@ _ALL = (
     Setting(
         "offset-syncs.topic.location", _one_of(SOURCE, TARGET), SOURCE, "Cluster of the offset-syncs topic."
     ),
-    Setting("offset-syncs.topic.replication.factor", _number(-1), "3", "Its replication factor."),
-    Setting("offset.storage.topic", str.strip, "", "Topic with the copied offsets."),
-    Setting("offset.storage.replication.factor", _number(-1), "3", "Its replication factor."),
-    Setting("offset.storage.partitions", _number(1), "25", "Its number of partitions."),
+    Setting("offset-syncs.topic.replication.factor", _number(-1), "3", "Replication factor of that topic."),
+    Setting("offset.storage.topic", str.strip, "", "Topic of the target with the copied source offsets."),
+    Setting("offset.storage.replication.factor", _number(-1), "3", "Replication factor of that topic."),
+    Setting("offset.storage.partitions", _number(1), "25", "Number of partitions of that topic."),
     Setting("offset.flush.interval.ms", _number(10), "1000", "How often copied offsets are stored."),
     Setting(
         "exactly.once.source.support",
@@ -210,8 +211,12 @@ WITHOUT_EFFECT: Final = frozenset(
         *("status.storage.replication.factor", "status.storage.partitions", "group.id", "listeners"),
         *("metric.reporters", "plugin.path", "plugin.discovery", "dedicated.mode.enable.internal.rest"),
         *("rest.port", "rest.host.name", "task.shutdown.graceful.timeout.ms", "offset.flush.timeout.ms"),
-        *("errors.log.enable", "errors.log.include.messages", "name", "connector.class", "offset.lag.max"),
+        *("errors.log.enable", "errors.log.include.messages", "errors.tolerance", "errors.retry.timeout"),
+        *("errors.retry.delay.max.ms", "name", "connector.class", "connector.plugin.version"),
+        *("offset.lag.max", "metric.names.formats", "config.action.reload", "tasks.max.enforce"),
     }
 )
+#: Settings and prefixes of what would change records, which are copied as they are.
+TRANSFORMATIONS: Final = ("transforms", "predicates")
 #: Records are copied as bytes, so converters of other kinds are refused.
 CONVERTERS: Final = ("key.converter", "value.converter", "header.converter")

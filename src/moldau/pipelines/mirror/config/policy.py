@@ -57,9 +57,9 @@ class ReplicationPolicy:
         return self.original_topic(topic) == _HEARTBEATS
 
     def is_internal_topic(self, topic: str) -> bool:
-        """Return whether a topic belongs to Kafka, Connect or a mirror, and is never mirrored."""
-        internal = f"{self.internal_separator}internal"
-        return topic.startswith(("__", ".")) or topic.endswith(("-internal", ".internal", internal))
+        """Return whether a topic belongs to Kafka or a mirror, and is never mirrored."""
+        of_mirror = topic.startswith("mm2") and topic.endswith(f"{self.internal_separator}internal")
+        return topic.startswith(("__", ".")) or of_mirror or self.is_checkpoints_topic(topic)
 
     def is_cycle(self, topic: str, target: str) -> bool:
         """Return whether a topic was mirrored from the target cluster, directly or over several hops."""

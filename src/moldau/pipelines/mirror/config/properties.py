@@ -23,6 +23,7 @@ from moldau.pipelines.mirror.config.clients import client_properties, is_client_
 from moldau.pipelines.mirror.config.definitions import (
     CONVERTERS,
     SETTINGS,
+    TRANSFORMATIONS,
     WITHOUT_EFFECT,
     WORKER_SETTINGS,
     MirrorConfigError,
@@ -136,6 +137,8 @@ class _Reader:
             if name in CONVERTERS and value.rpartition(".")[2] != _BYTES:
                 raise MirrorConfigError(f"{full}: records are copied as bytes; only {_BYTES} is supported")
             return
+        if name in TRANSFORMATIONS or name.startswith(tuple(f"{each}." for each in TRANSFORMATIONS)):
+            raise MirrorConfigError(f"{full}: records are copied as they are, without transformations")
         if name in allowed:
             return
         if name in WITHOUT_EFFECT or (is_client_setting(name) and unprefixed(name) in clients.WITHOUT_EFFECT):

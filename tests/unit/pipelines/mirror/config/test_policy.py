@@ -53,7 +53,9 @@ def test_heartbeats_keep_their_prefix_under_the_identity_policy() -> None:
 
 
 def test_internal_topics_are_recognised() -> None:
-    names = ["__consumer_offsets", "mm2-offsets.us.internal", "connect-internal", "us.checkpoints.internal"]
+    names = ["__consumer_offsets", "mm2-offsets.us.internal", ".hidden", "us.checkpoints.internal"]
     assert all(DEFAULT.is_internal_topic(name) for name in names)
+    of_users = ["orders.internal", "orders-internal", "mm2-orders"]
+    assert not any(DEFAULT.is_internal_topic(name) for name in of_users)
     assert DEFAULT.is_checkpoints_topic("us.checkpoints.internal")
     assert not DEFAULT.is_internal_topic("heartbeats")

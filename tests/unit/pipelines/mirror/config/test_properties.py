@@ -52,7 +52,9 @@ def test_defaults_are_mirror_makers() -> None:
     assert flow.read_committed
     selection = TopicSelection(flow)
     assert [
-        name for name in ("orders", "x.internal", "x-internal", "__t", "x.replica") if selection.mirrors(name)
+        name
+        for name in ("orders", "mm2-status.us.internal", "us.checkpoints.internal", "__t", "x.replica")
+        if selection.mirrors(name)
     ] == ["orders"]
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,11 @@ class MirrorProcess:
     def log(self) -> str:
         return self._log.read_text(errors="replace") if self._log.exists() else ""
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def start(self) -> MirrorProcess:
         before = len(self.log)
         command = [
@@ -83,7 +89,8 @@ class MirrorProcess:
     def kill(self) -> None:
         """End the process, and processes it started, with SIGKILL."""
         if self._process is not None:
-            os.killpg(self._process.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
             self._process = None
 
@@ -91,7 +98,12 @@ class MirrorProcess:
         """Ask the process to stop, and return its exit code."""
         assert self._process is not None
         self._process.terminate()
-        code = self._process.wait(timeout=30)
+        return self.wait(30)
+
+    def wait(self, timeout: float) -> int:
+        """Wait until the process has ended, and return its exit code."""
+        assert self._process is not None
+        code = self._process.wait(timeout)
         self._process = None
         return code
 

@@ -168,6 +168,10 @@ class Copier:
         elif position > end:
             reason = f"the source was truncated: its log ends at {end}, but {position} records were copied"
             await self._replaced(partition, partition.topic_id, end, reason)
+        else:
+            # A new leader learns the high watermark soon.
+            partition.leader = None
+            await asyncio.sleep(self._source.settings.backoff.initial_seconds)
 
     async def _retention_overtook(self, partition: CopiedPartition, start: int) -> None:
         position = partition.progress.position

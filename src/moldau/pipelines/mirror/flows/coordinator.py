@@ -76,6 +76,9 @@ class FlowCoordinator:
 
         try:
             await repeat_until_done(f"{self._flow}: reading checkpoints", groups.load)
+            # Each of the periodic parts below needs the result of the one before it.
+            await repeat_until_done(f"{self._flow}: finding groups", groups.refresh_groups)
+            await repeat_until_done(f"{self._flow}: emitting checkpoints", emit)
             parts = [
                 self._repeat("refreshing groups", "refresh.groups", groups.refresh_groups),
                 self._repeat("emitting checkpoints", "emit.checkpoints", emit),

@@ -1,9 +1,9 @@
 """Copy tasks on Spark: one job per flow, whose tasks run until the job is cancelled.
 
 A task of the job is one `CopyTask`, complete in itself: it finds its partitions, stores its offsets and
-restarts after errors of its clusters. The driver only submits the job again when Spark loses it. A waiting
-task holds a slot, so the default master has a slot per task; Spark's own retries and speculation are off,
-because two copies of a task would copy everything twice.
+restarts after errors of its clusters. The driver only submits the job again when Spark loses it, and ends
+when Spark itself has ended. A waiting task holds a slot, so the default master has a slot per task; Spark's
+own retries and speculation are off, because two copies of a task would copy everything twice.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from moldau.base.backoff import Backoff
 from moldau.base.clock import SystemClock
+from moldau.base.errors import ErrorCode, KafkaError
 from moldau.pipelines.mirror.config.flow import Flow
 from moldau.pipelines.mirror.copy.task import CopyTask
 
@@ -33,6 +34,7 @@ class SparkHost:
     def __init__(self, flows: Sequence[Flow], master: str | None) -> None:
         from moldau.pipelines.spark.session import session
 
+        self._clock = SystemClock()
         slots = sum(flow["tasks.max"] for flow in flows)
         spark = session("moldau-mirror", master=master or f"local[{slots}]", config=_CONFIG)
         self._context: SparkContext = spark.sparkContext
@@ -41,7 +43,7 @@ class SparkHost:
         """Run the job of a flow until cancelled; submit it again when it ends."""
         failures = 0
         while True:
-            failures += 1
+            begin = self._clock.monotonic()
             running = asyncio.create_task(asyncio.to_thread(self._run_job, flow))
             try:
                 await asyncio.shield(running)
@@ -49,6 +51,10 @@ class SparkHost:
                 self._context.cancelJobGroup(str(flow))
                 await asyncio.wait([running])
                 raise
+            if await asyncio.to_thread(self._is_stopped):
+                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "Spark has ended; start the mirror again")
+            ran_long = self._clock.monotonic() - begin > _RESTART.maximum_seconds
+            failures = 1 if ran_long else failures + 1
             delay = _RESTART.seconds(failures)
             logger.error("%s: the Spark job ended; it is submitted again in %.0f s", flow, delay)
             await asyncio.sleep(delay)
@@ -61,11 +67,20 @@ class SparkHost:
         context.setJobGroup(str(flow), f"mirror {flow}", interruptOnCancel=True)
         try:
             context.parallelize(range(tasks), tasks).mapPartitions(_TaskLoop(flow, tasks)).count()
-        except Py4JError as error:
+        except (Py4JError, OSError) as error:
             logger.warning("%s: %s", flow, str(error).partition("\n")[0])
 
+    def _is_stopped(self) -> bool:
+        from py4j.protocol import Py4JError
+
+        try:
+            return bool(self._context._jsc.sc().isStopped())
+        except (Py4JError, OSError):
+            return True
+
     def close(self) -> None:
-        self._context.stop()
+        if not self._is_stopped():
+            self._context.stop()
 
 
 class _TaskLoop:

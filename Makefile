@@ -9,7 +9,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 BROKER := $(VENV)/.broker
 STAMP  := $(VENV)/.installed
 
-.PHONY: help up check test java kerberos simulate lint interop bench bench-cluster bench-pipelines bench-services bench-quick clean
+.PHONY: help up check test java kerberos simulate lint interop bench bench-cluster bench-pipelines bench-services bench-mirror bench-quick clean
 
 help:
 	@echo "make up       start a broker on localhost:9092 and the web console on http://localhost:8080 (data in ./data, Ctrl-C stops both)"
@@ -21,6 +21,7 @@ help:
 	@echo "make bench-cluster  compare three nodes with three of Apache Kafka: failover, throughput, memory"
 	@echo "make bench-pipelines  compare the Spark connector with Spark's own (needs Java, Maven)"
 	@echo "make bench-services  measure the schema registry and the REST proxy (needs wrk)"
+	@echo "make bench-mirror  compare connect-mirror-maker with MirrorMaker 2 (needs Java, Maven)"
 	@echo "make bench-quick  make bench in a minute or two, with less precision"
 	@echo "make clean    remove the virtual environment and caches"
 
@@ -87,6 +88,9 @@ bench-pipelines: $(STAMP)
 
 bench-services: $(STAMP)
 	$(BIN)/python -m benchmarks.services $(ARGUMENTS)
+
+bench-mirror: $(STAMP)
+	$(BIN)/python -m benchmarks.mirror $(ARGUMENTS)
 
 bench-quick: $(STAMP)
 	$(BIN)/python -m benchmarks --quick

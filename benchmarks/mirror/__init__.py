@@ -1,0 +1,1 @@
+"""Mirroring: `connect-mirror-maker` beside Apache's MirrorMaker 2."""

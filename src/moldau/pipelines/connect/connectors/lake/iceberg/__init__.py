@@ -1,1 +1,0 @@
-"""Apache Iceberg tables, written with `pyiceberg`."""

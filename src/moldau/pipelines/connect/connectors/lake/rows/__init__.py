@@ -1,1 +1,0 @@
-"""Records to Arrow columns: types, conversion of values, evolution of columns. Pure."""

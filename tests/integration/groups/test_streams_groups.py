@@ -9,22 +9,13 @@ import pytest
 from moldau.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from moldau.protocol.messages.delete_groups import DeleteGroupsRequest
 from moldau.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from moldau.protocol.messages.find_coordinator import FindCoordinatorRequest
 from moldau.protocol.messages.list_groups import ListGroupsRequest
 from moldau.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from moldau.protocol.messages.streams_group_describe import DescribedGroup, StreamsGroupDescribeRequest
-from moldau.protocol.messages.streams_group_heartbeat import (
-    KeyValue,
-    StreamsGroupHeartbeatRequest,
-    StreamsGroupHeartbeatResponse,
-    TopicInfo,
-    Topology,
-)
-from tests.harness.clients.streams import subtopology
+from tests.harness.clients.streams_wire import StreamsWireClient, settle
 from tests.harness.tools import Tools
 from tests.harness.waiting import eventually
 from tests.harness.wire.wire import Wire
@@ -53,62 +44,6 @@ def wire(bootstrap: str) -> Iterator[Wire]:
         yield connection
 
 
-class Member:
-    """The first member of a group that counts words; it sends heartbeats and owns what it is assigned."""
-
-    def __init__(self, wire: Wire, name: str) -> None:
-        self.wire = wire
-        self.name = name
-        self.source, self.words, self.counts = f"{name}-in", f"{name}-words", f"{name}-counts"
-        self.epoch = 0
-        self.topology = Topology(
-            epoch=1,
-            subtopologies=[
-                subtopology("0", sources=(self.source,), sinks=(self.words,)),
-                subtopology("1", repartition={self.words: 0}),
-            ],
-        )
-        compacted = KeyValue(key="cleanup.policy", value="compact")
-        self.topology.subtopologies[1].state_changelog_topics = [
-            TopicInfo(name=self.counts, topic_configs=[compacted])
-        ]
-
-    def beat(self, epoch: int | None = None) -> StreamsGroupHeartbeatResponse:
-        request = StreamsGroupHeartbeatRequest(
-            group_id=self.name, member_id="member", member_epoch=self.epoch if epoch is None else epoch
-        )
-        if request.member_epoch == 0:
-            request.topology, request.rebalance_timeout_ms, request.process_id = self.topology, 60_000, "p"
-            request.active_tasks = request.standby_tasks = request.warmup_tasks = []
-        answer: StreamsGroupHeartbeatResponse = self.wire.call(request, 0)
-        assert answer.error_code == 0, answer
-        self.epoch = max(answer.member_epoch, 0)
-        return answer
-
-    def described(self) -> DescribedGroup:
-        request = StreamsGroupDescribeRequest(group_ids=[self.name])
-        found: DescribedGroup = self.wire.call(request, 0).groups[0]
-        return found
-
-    def find_coordinator(self) -> None:
-        def found() -> bool:
-            asked = FindCoordinatorRequest(key_type=0, coordinator_keys=[self.name])
-            answer = self.wire.call(asked, 4).coordinators[0]
-            return answer.error_code == 0 and self.described().error_code in (0, 69)
-
-        eventually(found, what="a coordinator")
-
-    def join(self) -> None:
-        """Send heartbeats until all tasks are assigned."""
-
-        def stable() -> bool:
-            self.beat()
-            return self.described().group_state == "Stable"
-
-        self.find_coordinator()
-        eventually(stable, every=0.1, what="an assignment")
-
-
 def create(wire: Wire, topic: str, partitions: int) -> None:
     wanted = CreatableTopic(name=topic, num_partitions=partitions, replication_factor=1)
     created = wire.call(CreateTopicsRequest(topics=[wanted]), 7)
@@ -116,12 +51,12 @@ def create(wire: Wire, topic: str, partitions: int) -> None:
 
 
 def test_internal_topics_are_created_and_all_tasks_are_assigned(wire: Wire, topic: str) -> None:
-    member = Member(wire, topic)
+    member = StreamsWireClient(wire, topic)
     create(wire, member.source, 3)
     member.find_coordinator()
     first = member.beat()
     assert [each.status_code for each in first.status or ()] == [MISSING_INTERNAL_TOPICS]
-    member.join()
+    settle(member)
     found = member.described()
     assert found.topology is not None and found.topology.subtopologies is not None
     counted = found.topology.subtopologies[1]
@@ -136,7 +71,7 @@ def test_internal_topics_are_created_and_all_tasks_are_assigned(wire: Wire, topi
 
 
 def test_topics_that_cannot_be_created_are_named_with_the_reason(wire: Wire, topic: str) -> None:
-    member = Member(wire, topic)
+    member = StreamsWireClient(wire, topic)
     create(wire, member.source, 1)
     member.topology.subtopologies[1].state_changelog_topics[0].replication_factor = 5
     member.find_coordinator()
@@ -149,9 +84,9 @@ def test_topics_that_cannot_be_created_are_named_with_the_reason(wire: Wire, top
 
 
 def test_offsets_are_committed_with_the_member_epoch(bootstrap: str, wire: Wire, topic: str) -> None:
-    member = Member(wire, topic)
+    member = StreamsWireClient(wire, topic)
     create(wire, member.source, 3)
-    member.join()
+    settle(member)
     partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=0)
     wanted = OffsetCommitRequestTopic(name=member.source, partitions=[partition])
 
@@ -174,9 +109,9 @@ def test_offsets_are_committed_with_the_member_epoch(bootstrap: str, wire: Wire,
 
 
 def test_groups_are_listed_and_deleted_when_they_are_empty(wire: Wire, topic: str) -> None:
-    member = Member(wire, topic)
+    member = StreamsWireClient(wire, topic)
     create(wire, member.source, 1)
-    member.join()
+    settle(member)
     listed = wire.call(ListGroupsRequest(types_filter=["streams"]), 5).groups
     assert (topic, "streams") in [(each.group_id, each.protocol_type) for each in listed]
     delete = DeleteGroupsRequest(groups_names=[topic])

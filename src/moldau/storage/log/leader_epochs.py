@@ -47,7 +47,7 @@ class LeaderEpochs:
             epochs._changed = True
             return epochs
         try:
-            entries = parse_leader_epochs(data)
+            entries = _parse(data)
         except ValueError as error:
             logger.warning("%s is damaged (%s), leader epochs are taken from the log", path, error)
             epochs._changed = True
@@ -56,11 +56,6 @@ class LeaderEpochs:
             epochs.assign(entry.epoch, entry.start_offset)
         epochs._changed = False
         return epochs
-
-    @property
-    def is_saved(self) -> bool:
-        """Whether the file has all entries."""
-        return not self._changed
 
     @property
     def entries(self) -> tuple[EpochEntry, ...]:
@@ -140,8 +135,7 @@ class LeaderEpochs:
         self._changed = True
 
 
-def parse_leader_epochs(data: bytes) -> list[EpochEntry]:
-    """Parse a checkpoint file; `ValueError` if it is damaged."""
+def _parse(data: bytes) -> list[EpochEntry]:
     lines = data.decode("ascii").split("\n")
     if lines == [""]:
         return []

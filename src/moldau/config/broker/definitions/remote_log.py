@@ -1,4 +1,4 @@
-"""Tiered storage (KIP-405)."""
+"""Tiered storage, which Moldau does not offer yet: known by name, refused when switched on."""
 
 from __future__ import annotations
 
@@ -10,26 +10,27 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "remote.log.storage.system.enable",
         BOOLEAN,
         False,
-        "Whether closed segments of topics with `remote.storage.enable` are copied to a remote store.",
+        "Whether closed segments are also kept in a remote store. Moldau does not support this and refuses "
+        "to start with it.",
     ),
     ConfigKey(
         "remote.log.storage.manager.class.name",
         STRING,
         None,
-        "The Python class of the remote store, as `package.module.Class`.",
+        "The Java class that moves segments to and from the remote store.",
         NonEmpty(),
     ),
     ConfigKey(
         "remote.log.storage.manager.class.path",
         STRING,
         None,
-        "The folder from which the module of the remote store is imported.",
+        "Where the remote storage class is found.",
     ),
     ConfigKey(
         "remote.log.storage.manager.impl.prefix",
         STRING,
         "rsm.config.",
-        "The prefix of configs that are passed to the remote store.",
+        "The prefix of configs that are passed to the remote storage class.",
         NonEmpty(),
     ),
     ConfigKey(

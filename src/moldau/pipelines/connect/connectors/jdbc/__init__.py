@@ -1,1 +1,0 @@
-"""Connectors for relational databases, with the names and settings of Confluent's JDBC connector."""

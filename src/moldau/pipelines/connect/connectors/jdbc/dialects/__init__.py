@@ -1,1 +1,0 @@
-"""What differs between databases: connections, catalogs, SQL and types."""

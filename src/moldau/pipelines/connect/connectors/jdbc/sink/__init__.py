@@ -1,1 +1,0 @@
-"""Records as rows of tables."""

@@ -1,1 +1,0 @@
-"""Rows of tables and queries as records."""

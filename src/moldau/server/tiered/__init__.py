@@ -1,1 +1,0 @@
-"""Tiered storage of a node: imported only if `remote.log.storage.system.enable` is set."""

@@ -1,1 +1,0 @@
-"""Tiered storage (KIP-405): closed segments in a remote store, and what is known about them."""

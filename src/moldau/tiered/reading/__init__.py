@@ -1,1 +1,0 @@
-"""Reading segments of the remote tier. Blocking; runs in threads."""

@@ -1,1 +1,0 @@
-"""The state of the remote tier, and every decision about it. Pure."""

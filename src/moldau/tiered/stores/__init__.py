@@ -1,1 +1,0 @@
-"""Remote stores: the interface of plug-ins, and the built-in ones."""

@@ -13,7 +13,7 @@ LAYERS = [
     {"config", "protocol", "metrics", "schemas"},
     {"storage", "raft", "statemachine", "metadata", "tracing"},
     {"security"},
-    {"controller", "groups", "share", "transactions", "quotas", "tiered"},
+    {"controller", "groups", "share", "transactions", "quotas"},
     {"network"},
     {"quorum", "replication", "client"},
     {"http"},

@@ -1,1 +1,0 @@
-"""Private servers of databases, from the packages of the system."""

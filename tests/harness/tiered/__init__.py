@@ -1,1 +1,0 @@
-"""What several tests of tiered storage share."""

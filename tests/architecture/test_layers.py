@@ -13,7 +13,7 @@ LAYERS = [
     {"config", "protocol", "metrics", "schemas"},
     {"storage", "raft", "statemachine", "metadata", "tracing"},
     {"security"},
-    {"controller", "groups", "share", "transactions", "quotas"},
+    {"controller", "groups", "share", "transactions", "quotas", "tiered"},
     {"network"},
     {"quorum", "replication", "client"},
     {"http"},

@@ -136,11 +136,18 @@ class Worker:
             return f"{answer.status}", []
         return answer.body["connector"]["state"], [each["state"] for each in answer.body["tasks"]]
 
-    def wait_for(self, name: str, connector: str = "RUNNING", tasks: Sequence[str] = ("RUNNING",)) -> None:
+    def wait_for(
+        self,
+        name: str,
+        connector: str = "RUNNING",
+        tasks: Sequence[str] = ("RUNNING",),
+        timeout: float = 60,
+    ) -> None:
         """Wait for the states of a connector and its tasks."""
         wanted = (connector, list(tasks))
         eventually(
             lambda: self.states(name) == wanted,
+            timeout=timeout,
             what=f"{name} is {wanted}, not {self._description(name)}\n{self.log[-2000:]}",
         )
 

@@ -2,8 +2,8 @@
 
 `KAFKA_LIBS` (and `KAFKA_CLIENTS_OLD_LIBS` for the older client, `KAFKA_STREAMS_LIBS` for Kafka Streams,
 `KAFKA_STREAMS_TEST_LIBS` for it with its test driver, `KAFKA_MIRROR_LIBS` for MirrorMaker 2,
-`SPARK_CONNECTOR_LIBS` for Spark's connector) name existing folders; then nothing is downloaded. Maven's
-downloads stay in `.interop/`.
+`KAFKA_CONNECT_LIBS` for Kafka Connect's worker, `SPARK_CONNECTOR_LIBS` for Spark's connector) name existing
+folders; then nothing is downloaded. Maven's downloads stay in `.interop/`.
 """
 
 from __future__ import annotations
@@ -48,6 +48,12 @@ _SPARK_CONNECTOR_ARTIFACTS = (
 )
 _MIRROR_ARTIFACTS = (
     f"org.apache.kafka:connect-mirror:{KAFKA}",
+    f"org.apache.kafka:connect-json:{KAFKA}",
+    f"org.slf4j:slf4j-simple:{SLF4J}",
+)
+_CONNECT_ARTIFACTS = (
+    f"org.apache.kafka:connect-runtime:{KAFKA}",
+    f"org.apache.kafka:connect-file:{KAFKA}",
     f"org.apache.kafka:connect-json:{KAFKA}",
     f"org.slf4j:slf4j-simple:{SLF4J}",
 )
@@ -99,6 +105,11 @@ def spark_avro_jars() -> list[Path]:
 def mirror_libs() -> Path:
     """Return MirrorMaker 2 and its client."""
     return _existing("KAFKA_MIRROR_LIBS") or _with_maven(f"kafka-mirror-{KAFKA}", _MIRROR_ARTIFACTS)
+
+
+def connect_libs() -> Path:
+    """Return Kafka Connect's worker with the FileStream connectors."""
+    return _existing("KAFKA_CONNECT_LIBS") or _with_maven(f"kafka-connect-{KAFKA}", _CONNECT_ARTIFACTS)
 
 
 def streams_test_libs() -> Path:

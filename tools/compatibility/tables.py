@@ -398,8 +398,9 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
             "Its records are all that is left of the partition.",
         ),
         Difference(
-            "A node does not start if tiered storage or a Java class as authorizer is configured; an "
-            "authorizer of your own is a Python class (`authorizer.class.name=package.module:Class`).",
+            "A node does not start if a Java class as authorizer, policy or remote store is configured; an "
+            "authorizer (`authorizer.class.name=package.module:Class`) or remote store of your own is a "
+            "Python class.",
             "Ignoring these settings would be unsafe.",
         ),
         Difference(

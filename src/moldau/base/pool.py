@@ -25,6 +25,10 @@ class Pool(Protocol):
         """Change the number of threads."""
         ...
 
+    def separate(self, threads: int, name: str) -> Pool:
+        """Return another pool of the same kind, for work that must not delay this one's."""
+        ...
+
     def close(self) -> None:
         """Wait for running work and refuse new work."""
         ...
@@ -49,6 +53,9 @@ class ThreadPool:
             self._threads = threads
             self._executor = ThreadPoolExecutor(max_workers=threads, thread_name_prefix=self._name)
 
+    def separate(self, threads: int, name: str) -> ThreadPool:
+        return ThreadPool(threads, name)
+
     def close(self) -> None:
         self._executor.shutdown(wait=True)
 
@@ -61,6 +68,9 @@ class InlinePool:
 
     def resize(self, threads: int) -> None:
         return None
+
+    def separate(self, threads: int, name: str) -> InlinePool:
+        return InlinePool()
 
     def close(self) -> None:
         return None

@@ -21,6 +21,7 @@ from moldau.config.broker.definitions import (
 )
 from moldau.config.broker.synonyms import without_listener
 from moldau.config.definition import LIST, ConfigError, ConfigKey, ConfigValue, invalid_value
+from moldau.config.tiered import check_tiered_topic
 from moldau.config.topic import SCHEMA_VALIDATION, TOPIC_CONFIGS
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -84,8 +85,10 @@ def _combined(current: str | None, operation: Operation) -> str:
     return ",".join(entries)
 
 
-def validate_topic_configs(configs: Mapping[str, str], config: BrokerConfig) -> None:
-    """Validate all overrides of a topic, alone and together."""
+def validate_topic_configs(
+    configs: Mapping[str, str], config: BrokerConfig, existing: Mapping[str, str] | None = None
+) -> None:
+    """Validate all overrides of a topic, alone, together, and against the `existing` ones."""
     for name in configs:
         if name not in TOPIC_CONFIGS:
             raise ConfigError(f"Unknown topic config name: {name}")
@@ -98,11 +101,9 @@ def validate_topic_configs(configs: Mapping[str, str], config: BrokerConfig) -> 
             f"conflict topic config setting min.compaction.lag.ms ({shortest}) > "
             f"max.compaction.lag.ms ({longest})"
         )
-    if values["remote.storage.enable"] and not config["remote.log.storage.system.enable"]:
-        raise ConfigError(
-            "Tiered Storage functionality is disabled in the broker. "
-            "Topic cannot be configured with remote log storage."
-        )
+    check_tiered_topic(
+        values, existing or {}, system_enabled=config.boolean("remote.log.storage.system.enable")
+    )
     for name in SCHEMA_VALIDATION:
         if values[name] and not config["confluent.schema.registry.url"]:
             raise invalid_value(

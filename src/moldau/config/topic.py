@@ -228,7 +228,7 @@ _REMOTE = (
         "remote.storage.enable",
         BOOLEAN,
         False,
-        "Whether closed segments are also kept in a remote store. Needs a cluster with tiered storage.",
+        "Whether closed segments are copied to the remote store. Needs a cluster with tiered storage.",
     ),
     ConfigKey(
         "remote.log.copy.disable", BOOLEAN, False, "Whether no more segments are copied to the remote store."

@@ -6,6 +6,8 @@ diverge.
   follower truncates its log there and fetches again.
 - OFFSET_OUT_OF_RANGE: if the log ends after the leader's, it is truncated to the leader's log end offset;
   if it ends before the leader's log start offset, it is deleted and starts there.
+- OFFSET_MOVED_TO_TIERED_STORAGE: the log is deleted and starts after the remote segment with the last record
+  before the leader's local log start offset, with the leader epochs and producers stored with that segment.
 
 The role of the partition may change between two steps, so each step first checks that it is still followed.
 """
@@ -18,12 +20,19 @@ from typing import Any
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.loop_slice import LoopSlice
-from moldau.base.offsets import EARLIEST, LATEST
+from moldau.base.offsets import EARLIEST, EARLIEST_LOCAL, LATEST
 from moldau.protocol.messages.fetch import PartitionData
 from moldau.protocol.messages.list_offsets import (
     ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsTopic,
+)
+from moldau.protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
 )
 from moldau.protocol.records import LOG_OVERHEAD
 from moldau.protocol.schema import Message
@@ -61,6 +70,8 @@ class FollowerAppend:
         code = ErrorCode(response.error_code)
         if code is ErrorCode.OFFSET_OUT_OF_RANGE:
             await self._handle_out_of_range(followed, found, is_current)
+        elif code is ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE:
+            await self._start_after_remote_tier(followed, is_current)
         elif code:
             raise KafkaError(code, f"response of broker {followed.partition.registration.leader}")
         elif response.diverging_epoch.end_offset >= 0:
@@ -117,7 +128,51 @@ class FollowerAppend:
         if leader_start > found.log_end_offset:
             await self._start_at(followed, leader_start, is_current)
 
+    async def _start_after_remote_tier(self, followed: FollowedPartition, is_current: IsCurrent) -> None:
+        build = self._broker.build_remote_state
+        if build is None:
+            raise KafkaError(
+                ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE,
+                "the leader has tiered storage; set remote.log.storage.system.enable on this broker as well",
+            )
+        local_start = await self._leader_position(followed, EARLIEST_LOCAL)
+        log_start = await self._leader_offset(followed, EARLIEST)
+        last_remote = local_start.offset - 1
+        epoch: int = local_start.leader_epoch
+        if epoch > 0:
+            earlier = await self._epoch_end(followed, epoch - 1)
+            if earlier.end_offset > last_remote:
+                epoch = earlier.leader_epoch
+        state = await build(followed.partition, last_remote, epoch, log_start)
+        if not is_current(followed):
+            return
+        topic_partition = followed.partition.topic_partition
+        logger.info("%s: starting at offset %d, after the remote tier", topic_partition, state.next_offset)
+        await self._logs.restart_from_remote(topic_partition, state, when=lambda: is_current(followed))
+
+    async def _epoch_end(self, followed: FollowedPartition, leader_epoch: int) -> EpochEndOffset:
+        """Return the leader's largest epoch up to `leader_epoch`, and its end offset."""
+        topic, index = followed.partition.topic_partition
+        asked = OffsetForLeaderPartition(
+            partition=index, current_leader_epoch=followed.leader_epoch, leader_epoch=leader_epoch
+        )
+        response = await self._call(
+            OffsetForLeaderEpochRequest(
+                replica_id=self._broker.id, topics=[OffsetForLeaderTopic(topic=topic, partitions=[asked])]
+            )
+        )
+        found: EpochEndOffset = response.topics[0].partitions[0]
+        if found.error_code:
+            raise KafkaError(ErrorCode.of(found.error_code))
+        return found
+
     async def _leader_offset(self, followed: FollowedPartition, timestamp: int) -> int:
+        offset: int = (await self._leader_position(followed, timestamp)).offset
+        return offset
+
+    async def _leader_position(
+        self, followed: FollowedPartition, timestamp: int
+    ) -> ListOffsetsPartitionResponse:
         topic, index = followed.partition.topic_partition
         response = await self._call(
             ListOffsetsRequest(
@@ -136,11 +191,10 @@ class FollowerAppend:
                 ],
             )
         )
-        found = response.topics[0].partitions[0]
+        found: ListOffsetsPartitionResponse = response.topics[0].partitions[0]
         if found.error_code:
             raise KafkaError(ErrorCode(found.error_code))
-        offset: int = found.offset
-        return offset
+        return found
 
     async def _truncate(self, followed: FollowedPartition, offset: int, is_current: IsCurrent) -> None:
         topic_partition = followed.partition.topic_partition

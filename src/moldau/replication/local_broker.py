@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 from moldau.base.clock import Clock
 from moldau.config.broker.config import BrokerConfig
 from moldau.metadata.image import BrokerRegistration, MetadataImage
 
+if TYPE_CHECKING:
+    from moldau.replication.partition import Partition
+    from moldau.storage.log.log import RemoteTierState
+
 #: Sent by a replica that does not know broker epochs.
 ANY_EPOCH = -1
+
+#: Returns the state after the remote segment that has an offset of a leader epoch; the last argument is the
+#: leader's log start offset.
+BuildRemoteState = Callable[["Partition", int, int, int], Awaitable["RemoteTierState"]]
 
 
 class LocalBroker:
     """`image` is the newest metadata image, `epoch` returns the broker epoch of the registration, and
     `on_lost` is called with the id of a broker whose connection broke."""
 
-    __slots__ = ("_config", "clock", "epoch", "id", "image", "on_lost")
+    __slots__ = ("_config", "build_remote_state", "clock", "epoch", "id", "image", "on_lost")
 
     def __init__(
         self,
@@ -32,6 +41,8 @@ class LocalBroker:
         self.epoch = epoch
         self.on_lost = on_lost
         self.image = MetadataImage.empty()
+        #: None without tiered storage.
+        self.build_remote_state: BuildRemoteState | None = None
         self._config = config
 
     @property

@@ -19,7 +19,7 @@ from moldau.metadata.image import MetadataImage, PartitionRegistration, TopicIma
 from moldau.network.connector import PLAINTEXT, Connector
 from moldau.replication.fetch_session import PartitionKey
 from moldau.replication.fetchers import Fetchers
-from moldau.replication.local_broker import LocalBroker
+from moldau.replication.local_broker import BuildRemoteState, LocalBroker
 from moldau.replication.partition import Partition
 from moldau.replication.partition_changes import AlterPartition, PartitionChanges
 from moldau.replication.replica_logs import Placed, ReplicaLogs
@@ -58,6 +58,10 @@ class ReplicaManager:
         self._partitions: dict[PartitionKey, Partition] = {}
         self._by_name: dict[tuple[str, int], Partition] = {}
         self._replica_logs = ReplicaLogs(broker, logs)
+
+    def set_remote_state_builder(self, build: BuildRemoteState) -> None:
+        """Let followers begin after what is in the remote tier."""
+        self._broker.build_remote_state = build
 
     def begin_fetching(self) -> None:
         """Start the fetchers; this broker is registered, so leaders know its broker epoch."""

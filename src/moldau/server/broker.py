@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from moldau.server.dispatch.tracing import RequestTracing
     from moldau.server.metrics.telemetry import ClientTelemetry
     from moldau.server.partitions.schema_validation import SchemaValidator
+    from moldau.server.tiered.reads import RemoteReads
+    from moldau.server.tiered.tiered_storage import TieredStorage
 
 _SHUTDOWN_SECONDS = 30.0
 #: How often closed segments are checked for damage.
@@ -99,6 +101,8 @@ class Broker:
         self.tracing = _request_tracing(services)
         #: The receiver of client telemetry; None unless `metrics.port` is set.
         self.telemetry: ClientTelemetry | None = None
+        #: None unless `remote.log.storage.system.enable` is set; created with the logs.
+        self.tiered: TieredStorage | None = None
         self.producer_ids = ProducerIds(services.id, lambda: self.lifecycle.epoch, controller)
         self.coordinators = Coordinators(services, self.replicas, self.producer_ids)
         self.share_group_configs = ShareGroupConfigs(settings, services.metadata)
@@ -126,6 +130,13 @@ class Broker:
             return partition is None or recreated or node_id not in partition.replicas
 
         await self.logs.load(lambda topic: settings.log_config(image, topic), is_stray)
+        if settings.config["remote.log.storage.system.enable"]:
+            self.tiered = await _tiered_storage(self.services, self.replicas, self.coordinators)
+
+    @property
+    def remote_reads(self) -> RemoteReads | None:
+        """Reads from the remote tier; None without tiered storage."""
+        return None if self.tiered is None else self.tiered.reads
 
     async def register(self) -> None:
         online = [each.id for each in self.logs.directories if each.online and each.id is not None]
@@ -137,6 +148,8 @@ class Broker:
     async def unfence(self) -> None:
         await self.lifecycle.unfence(self._registration_timeout_seconds())
         self._unfenced = True
+        if self.tiered is not None:
+            await self.tiered.start()
         self._schedule()
         self._directory_assignments.start()
 
@@ -202,6 +215,8 @@ class Broker:
         await self._directory_assignments.add_result(self.replicas.apply(delta, image))
         self.coordinators.apply(delta, image)
         self.share_partitions.apply(delta, image)
+        if self.tiered is not None:
+            self.tiered.apply(delta, image)
         node_id = self.services.id
         others_stop = any(
             each.in_controlled_shutdown and not each.fenced and each.id != node_id
@@ -229,6 +244,8 @@ class Broker:
         logs.cleaner.settings = settings.cleaner_settings()
         logs.update_settings(settings.log_manager_settings())
         logs.directories.cordon(settings.cordoned_directories())
+        if self.tiered is not None:
+            self.tiered.apply_settings()
 
     def controller_changed(self) -> None:
         """Open a heartbeat connection to the new controller, which detects the end of this process by it."""
@@ -259,6 +276,8 @@ class Broker:
 
     async def stop_replication(self) -> None:
         await self._scheduler.close()
+        if self.tiered is not None:
+            await self.tiered.close()
         await self.replicas.close()
 
     async def close(self) -> None:
@@ -287,6 +306,19 @@ def _schema_validator(services: NodeServices) -> SchemaValidator | None:
     from moldau.server.partitions.schema_validation import SchemaValidator
 
     return SchemaValidator.of(config, services.clock, services.pool)
+
+
+async def _tiered_storage(
+    services: NodeServices, replicas: ReplicaManager, coordinators: Coordinators
+) -> TieredStorage:
+    """Return tiered storage with its remote store; both are imported only here."""
+    from moldau.server.tiered.settings import TieredSettings
+    from moldau.server.tiered.tiered_storage import TieredStorage
+
+    store = await services.pool.run(TieredSettings(lambda: services.settings.config).load_store)
+    tiered = TieredStorage(services, replicas, coordinators.latest_offsets, store)
+    replicas.set_remote_state_builder(tiered.follower_state.build)
+    return tiered
 
 
 def _request_tracing(services: NodeServices) -> RequestTracing | None:

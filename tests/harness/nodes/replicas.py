@@ -143,7 +143,7 @@ class ReplicaBroker:
                     ClientQuotas(),
                 ),
             ),
-            ApiKey.LIST_OFFSETS: partial(list_offsets.handle, self.replicas, self.pool),
+            ApiKey.LIST_OFFSETS: partial(list_offsets.handle, self.replicas, self.pool, None),
             ApiKey.DELETE_RECORDS: partial(delete_records.handle, self.replicas),
             ApiKey.OFFSET_FOR_LEADER_EPOCH: partial(offset_for_leader_epoch.handle, self.replicas),
             ApiKey.API_VERSIONS: partial(

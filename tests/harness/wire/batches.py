@@ -74,9 +74,13 @@ def batch(
     return struct.pack(">qi", base_offset, size) + front + covered
 
 
-def old_message(magic: int, value: bytes = b"old") -> bytes:
+#: A time with the bit at which the current format marks transactional batches.
+_OLD_TIMESTAMP = 0x1_A1F0_4EB6_63
+
+
+def old_message(magic: int, value: bytes = b"old", timestamp: int = _OLD_TIMESTAMP) -> bytes:
     """Make a message set of one message in format 0 or 1."""
-    stamp = struct.pack(">q", int(time.time() * 1000)) if magic == 1 else b""
+    stamp = struct.pack(">q", timestamp) if magic == 1 else b""
     covered = (
         struct.pack(">bb", magic, 0) + stamp + struct.pack(">i", -1) + struct.pack(">i", len(value)) + value
     )

@@ -39,11 +39,7 @@ def check_supported(config: BrokerConfig) -> None:
 
 
 def _check_plugins(config: BrokerConfig) -> None:
-    if config["remote.log.storage.system.enable"]:
-        raise ConfigError(
-            "remote.log.storage.system.enable=true is set, but Moldau does not support tiered storage yet; "
-            "remove the setting to keep all data on local disks."
-        )
+    _check_tiered_storage(config)
     for name, instead in _POLICIES.items():
         if config[name]:
             raise ConfigError(
@@ -57,6 +53,23 @@ def _check_plugins(config: BrokerConfig) -> None:
                 f"{name}={text} refers to one of config.providers, which Moldau does not load; "
                 "set the value directly."
             )
+
+
+def _check_tiered_storage(config: BrokerConfig) -> None:
+    if not config["remote.log.storage.system.enable"]:
+        return
+    if "broker" in config.process_roles and not config["remote.log.storage.manager.class.name"]:
+        raise ConfigError(
+            "remote.log.storage.system.enable=true needs remote.log.storage.manager.class.name: "
+            "moldau.tiered.stores.objects.ObjectStore, moldau.tiered.stores.folder.FolderStore or a class "
+            "of your own."
+        )
+    name = config["remote.log.metadata.manager.class.name"]
+    if name != BROKER_CONFIGS["remote.log.metadata.manager.class.name"].default:
+        raise ConfigError(
+            f"remote.log.metadata.manager.class.name={name} names a class that Moldau cannot run; remove the "
+            "setting to keep the metadata in the topic __remote_log_metadata."
+        )
 
 
 def _check_assignors(config: BrokerConfig) -> None:

@@ -92,7 +92,8 @@ def _check_topic(state: ControllerState, name: str, configs: Mapping[str, str], 
     problem = topic_name_problem(name)
     if problem is not None:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
-    validate_topic_configs(configs, state.config)
+    existing = {} if newly_created else state.image.topic_config(name)
+    validate_topic_configs(configs, state.config, existing)
     if not newly_created and name not in state.image.topics.by_name:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
 

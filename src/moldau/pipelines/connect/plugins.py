@@ -73,6 +73,7 @@ _BUILT_IN: Final[dict[PluginType, Mapping[str, str | Callable[[], Any]]]] = {
         "org.apache.kafka.connect.file.FileStreamSinkConnector": (
             f"{_CONNECTORS}.files.sink:FileStreamSinkConnector"
         ),
+        "io.confluent.connect.jdbc.JdbcSinkConnector": f"{_CONNECTORS}.jdbc.sink.connector:JdbcSinkConnector",
     },
     PluginType.SOURCE: {
         "org.apache.kafka.connect.file.FileStreamSourceConnector": (
@@ -80,6 +81,9 @@ _BUILT_IN: Final[dict[PluginType, Mapping[str, str | Callable[[], Any]]]] = {
         ),
         "io.confluent.kafka.connect.datagen.DatagenConnector": (
             f"{_CONNECTORS}.datagen.source:DatagenConnector"
+        ),
+        "io.confluent.connect.jdbc.JdbcSourceConnector": (
+            f"{_CONNECTORS}.jdbc.source.connector:JdbcSourceConnector"
         ),
     },
     PluginType.TRANSFORMATION: TRANSFORMATIONS,

@@ -22,6 +22,7 @@ _KNOWN = frozenset(
         "acceptable.recovery.lag",
         "application.id",
         "application.server",
+        "auto.offset.reset",
         "bootstrap.servers",
         "commit.interval.ms",
         "default.key.serde",
@@ -65,6 +66,8 @@ class StreamsSettings:
     window_retention_ms: int = _DAY_MS
     max_offsets_per_trigger: int | None = None
     purge_interval_ms: int = 30_000
+    #: Where sources without a reset policy of their own start.
+    offset_reset: Literal["earliest", "latest"] = "earliest"
     client: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -98,6 +101,7 @@ class StreamsSettings:
             window_retention_ms=int(config.get("windowstore.changelog.additional.retention.ms", _DAY_MS)),
             max_offsets_per_trigger=None if per_trigger is None else int(per_trigger),
             purge_interval_ms=int(config.get("repartition.purge.interval.ms", 30_000)),
+            offset_reset=_offset_reset(config),
             client={key: str(value) for key, value in config.items() if key not in _KNOWN},
         )
 
@@ -107,6 +111,15 @@ class StreamsSettings:
 
     def checkpoint(self, stage: str) -> str:
         return str(Path(self.state_dir) / self.application_id / stage)
+
+
+def _offset_reset(config: Mapping[str, Any]) -> Literal["earliest", "latest"]:
+    given = str(config.get("auto.offset.reset", "earliest")).lower()
+    if given == "earliest":
+        return "earliest"
+    if given == "latest":
+        return "latest"
+    raise StreamsException(f"auto.offset.reset must be earliest or latest, not {given!r}")
 
 
 def _handler(config: Mapping[str, Any], key: str) -> Handler:

@@ -115,7 +115,9 @@ if TYPE_CHECKING:
 BROKER_APIS: dict[ApiKey, Callable[[Broker], Handler]] = {
     ApiKey.PRODUCE: lambda broker: partial(produce.handle, _produce(broker)),
     ApiKey.FETCH: lambda broker: partial(fetch.handle, _fetch(broker)),
-    ApiKey.LIST_OFFSETS: lambda broker: partial(list_offsets.handle, broker.replicas, broker.services.pool),
+    ApiKey.LIST_OFFSETS: lambda broker: partial(
+        list_offsets.handle, broker.replicas, broker.services.pool, broker.remote_reads
+    ),
     ApiKey.METADATA: lambda broker: partial(metadata.handle, _metadata(broker.services)),
     ApiKey.OFFSET_COMMIT: lambda broker: partial(
         offset_commit.handle, broker.coordinators.groups, broker.services.metadata
@@ -460,6 +462,7 @@ def _fetch(broker: Broker) -> fetch.Dependencies:
         metadata=services.metadata,
         limits=services.limits,
         quotas=services.quotas,
+        remote=broker.remote_reads,
     )
 
 

@@ -16,7 +16,7 @@
 - 17: directory id of the replica (KIP-853)
 - 18: high watermark of the replica (KIP-1166)
 
-Not served: tiered storage. The metadata log is fetched on controller listeners (`fetch_metadata.py`).
+The metadata log is fetched on controller listeners (`fetch_metadata.py`).
 
 The fetch session determines the partitions. Each is read up to the high watermark, up to the last stable
 offset for `read_committed`, and by followers up to the log end offset. If less than `min_bytes` is found, the
@@ -25,6 +25,9 @@ in the pool, so that the event loop never waits for a disk.
 
 The fetch offset of a follower tells the leader its position, which is recorded before the request waits. A
 follower that sends its next request while this one waits has new partitions to fetch and is answered at once.
+
+Offsets that are only in the remote tier are read there, at most for `remote.fetch.max.wait.ms`; a follower
+gets OFFSET_MOVED_TO_TIERED_STORAGE and builds its state from the remote tier.
 
 A consumer over its quota receives an empty response, which is not counted, and is throttled (KIP-219).
 
@@ -39,6 +42,7 @@ import asyncio
 from collections.abc import Awaitable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
@@ -80,6 +84,9 @@ from moldau.server.settings import NodeSettings
 from moldau.storage.log.log import Log
 from moldau.storage.log.reader import ReadResult
 
+if TYPE_CHECKING:
+    from moldau.server.tiered.reads import RemoteAsk, RemoteReads
+
 READ_UNCOMMITTED = 0
 READ_COMMITTED = 1
 _FETCH_FROM_FOLLOWERS_SINCE = 11
@@ -111,6 +118,8 @@ class Dependencies:
     metadata: MetadataPublisher
     limits: ConnectionLimits
     quotas: ClientQuotas
+    #: None without tiered storage.
+    remote: RemoteReads | None = None
 
 
 def handle(
@@ -124,6 +133,8 @@ def handle(
         fetch.authorize()
     if not fetch.attempt():
         return fetch.read_cold()
+    if fetch.remote_asks:
+        return fetch.read_remote()
     if fetch.satisfied():
         return fetch.response()
     return fetch.wait()
@@ -177,6 +188,7 @@ class _Fetch:
         self.context = context
         self.version = context.api_version
         self.request = request
+        self.remote = dependencies.remote
         self.sessions = dependencies.sessions
         self.session = session
         #: The follower that sent the request; None for a consumer.
@@ -196,6 +208,8 @@ class _Fetch:
         )
         self.min_bytes = min(request.min_bytes, self.max_bytes)
         self.responses: dict[SessionKey, PartitionData] = {}
+        #: The partitions whose offset is only in the remote tier.
+        self.remote_asks: list[RemoteAsk] = []
         self.size = 0
         self.urgent = False
         #: The partitions that the client may not read.
@@ -245,7 +259,16 @@ class _Fetch:
             asked = known.request
             if not self._is_idle(known) and not self._take(key, asked):
                 self._take(key, asked, await self._from_disk(key, asked))
-        return await self.wait()
+        return await (self.read_remote() if self.remote_asks else self.wait())
+
+    async def read_remote(self) -> FetchResponse:
+        """Respond with what is found in the remote tier, and with the local records at hand."""
+        if self.remote is not None:
+            committed = self.request.isolation_level == READ_COMMITTED
+            self.size += await self.remote.fill(
+                self.remote_asks, max(0, self.max_bytes - self.size), committed=committed
+            )
+        return self.response()
 
     async def _from_disk(self, key: SessionKey, asked: FetchPartition) -> ReadResult | KafkaError | None:
         try:
@@ -260,6 +283,7 @@ class _Fetch:
         self._seen = []
         self._read_bytes = []
         self._disk_bytes = []
+        self.remote_asks = []
         self.size = 0
         self.urgent = False
 
@@ -329,6 +353,12 @@ class _Fetch:
             if log.log_start_offset <= asked.fetch_offset <= leader_end:
                 follower.record_fetch(partition, asked, leader_end, 0)
             return answer
+        if (
+            self.remote is not None
+            and log.log_start_offset <= asked.fetch_offset < log.local_log_start_offset
+        ):
+            self._ask_remote(partition, asked, answer)
+            return answer
         if found is None:
             found = self._read(log, asked, blocking=False)
         else:
@@ -354,6 +384,14 @@ class _Fetch:
                 for each in aborted
             ]
         return answer
+
+    def _ask_remote(self, partition: Partition, asked: FetchPartition, answer: PartitionData) -> None:
+        if self.follower is not None:
+            answer.error_code = ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE
+            self.urgent = True
+            return
+        if self.remote is not None:
+            self.remote_asks.append(self.remote.ask(partition, asked, answer))
 
     def _remember_idle(
         self, partition: Partition, log: Log, replica: RemoteReplica, asked: FetchPartition
@@ -421,6 +459,8 @@ class _Fetch:
                 break
             if not self.attempt():
                 return await self.read_cold()
+            if self.remote_asks:
+                return await self.read_remote()
         return self.response()
 
     def _outdated(self) -> bool:

@@ -12,7 +12,10 @@
 - 10: timeout of remote reads (KIP-1075)
 - 11: earliest offset pending upload (KIP-1023)
 
-Not served: tiered storage. The earliest local offset is the log start offset; there are no tiered offsets.
+Without tiered storage the earliest local offset is the log start offset, and there are no tiered offsets.
+With it, a timestamp is looked up in the remote tier first, at most for
+`remote.list.offsets.request.timeout.ms`; the largest timestamp is looked up in the local log only, as in
+Apache Kafka.
 
 Requires DESCRIBE on TOPIC for each topic; the partitions of a topic without it get
 TOPIC_AUTHORIZATION_FAILED.
@@ -21,6 +24,7 @@ TOPIC_AUTHORIZATION_FAILED.
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from moldau.base import offsets
 from moldau.base.errors import ErrorCode, KafkaError
@@ -39,6 +43,9 @@ from moldau.server.dispatch.context import RequestContext
 from moldau.storage.log.log import Log
 from moldau.storage.log.reader import TimestampOffset
 
+if TYPE_CHECKING:
+    from moldau.server.tiered.reads import RemoteReads
+
 #: The first version of each special timestamp.
 _SINCE = {
     offsets.MAX_TIMESTAMP: 7,
@@ -54,7 +61,11 @@ _NOWHERE = TimestampOffset(timestamp=-1, offset=-1, leader_epoch=-1)
 
 
 async def handle(
-    replicas: ReplicaManager, pool: Pool, context: RequestContext, request: ListOffsetsRequest
+    replicas: ReplicaManager,
+    pool: Pool,
+    remote: RemoteReads | None,
+    context: RequestContext,
+    request: ListOffsetsRequest,
 ) -> ListOffsetsResponse:
     denied = context.unauthorized(DESCRIBE_TOPIC, (topic.name for topic in request.topics))
     asked = Counter((topic.name, p.partition_index) for topic in request.topics for p in topic.partitions)
@@ -68,7 +79,7 @@ async def handle(
                     raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                 if (topic.name, partition.partition_index) in twice:
                     raise KafkaError(ErrorCode.INVALID_REQUEST)
-                found = await _find(replicas, pool, context, request, topic, partition)
+                found = await _find(replicas, pool, remote, context, request, topic, partition)
                 answer.partitions.append(_found(partition.partition_index, found, context.api_version))
             except KafkaError as error:
                 replicas.storage_failed(error)
@@ -84,6 +95,7 @@ async def handle(
 async def _find(
     replicas: ReplicaManager,
     pool: Pool,
+    remote: RemoteReads | None,
     context: RequestContext,
     request: ListOffsetsRequest,
     topic: ListOffsetsTopic,
@@ -106,16 +118,33 @@ async def _find(
             return _position(log, log.log_start_offset)
         case offsets.EARLIEST_LOCAL:
             return _position(log, log.local_log_start_offset)
-        case offsets.LATEST_TIERED | offsets.EARLIEST_PENDING_UPLOAD:
-            return _NOWHERE
+        case offsets.LATEST_TIERED:
+            return _position(log, log.highest_remote_offset) if log.config.tiered else _NOWHERE
+        case offsets.EARLIEST_PENDING_UPLOAD:
+            return _earliest_pending_upload(log)
         case offsets.MAX_TIMESTAMP:
             found = await pool.run(log.reader.offset_of_max_timestamp)
         case timestamp:
-            found = await pool.run(log.reader.offset_for_timestamp, timestamp)
+            found = None
+            if remote is not None and log.log_start_offset < log.local_log_start_offset:
+                found = await remote.offset_for_timestamp(partition, timestamp)
+            if found is None:
+                found = await pool.run(log.reader.offset_for_timestamp, timestamp)
     if found is not None and found.offset < end:
         return found
     if unsure:
         raise _not_available(context.api_version)
+    return _NOWHERE
+
+
+def _earliest_pending_upload(log: Log) -> TimestampOffset:
+    """Return the first offset that is not in the remote tier; nowhere if that is not known yet."""
+    if not log.config.tiered:
+        return _NOWHERE
+    if log.highest_remote_offset >= 0:
+        return _position(log, max(log.highest_remote_offset + 1, log.log_start_offset))
+    if log.log_start_offset == log.local_log_start_offset:
+        return _position(log, log.log_start_offset)
     return _NOWHERE
 
 

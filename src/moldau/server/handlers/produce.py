@@ -51,7 +51,7 @@ from moldau.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from moldau.protocol.records import BATCH_HEADER_SIZE, read_batch_header
+from moldau.protocol.records import BATCH_HEADER_SIZE, MAGIC, read_batch_header
 from moldau.replication.partition import Partition
 from moldau.replication.replica_manager import ReplicaManager
 from moldau.security.acl.permissions import WRITE_TOPIC, WRITE_TRANSACTIONAL_ID
@@ -73,7 +73,8 @@ ACKS_ALL = -1
 _ZSTD_SINCE = 7
 _CURRENT_LEADER_SINCE = 10
 _TOPIC_IDS_SINCE = 13
-#: The low byte of a batch's attributes, and its bit for transactional batches.
+#: The magic byte, the low byte of a batch's attributes, and its bit for transactional batches.
+_MAGIC_AT = 16
 _ATTRIBUTES_AT = 22
 _TRANSACTIONAL = 0x10
 _NONE: frozenset[str | TopicId] = frozenset()
@@ -189,7 +190,10 @@ class _Produce:
         for topic in self.request.topic_data:
             for data in topic.partition_data:
                 records = data.records or b""
-                if len(records) > _ATTRIBUTES_AT and records[_ATTRIBUTES_AT] & _TRANSACTIONAL:
+                if len(records) <= _ATTRIBUTES_AT or not records[_ATTRIBUTES_AT] & _TRANSACTIONAL:
+                    continue
+                # Older formats have their timestamp there; they are refused later.
+                if records[_MAGIC_AT] == MAGIC:
                     return True
         return False
 

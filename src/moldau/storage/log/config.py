@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from moldau.config.broker.settings import BrokerSettings
 
 MAX_LONG = 2**63 - 1
+#: `local.retention.*` follows `retention.*`.
+_AS_WHOLE = -2
 _TOPIC_NAME_STRATEGY = "io.confluent.kafka.serializers.subject.TopicNameStrategy"
 
 
@@ -45,6 +47,10 @@ class LogConfig:
     file_delete_delay_ms: int = 60_000
     preallocate: bool = False
     min_insync_replicas: int = 1
+    remote_storage_enable: bool = False
+    remote_log_copy_disable: bool = False
+    local_retention_ms: int = -2
+    local_retention_bytes: int = -2
     confluent_key_schema_validation: bool = False
     confluent_key_subject_name_strategy: str = _TOPIC_NAME_STRATEGY
     confluent_value_schema_validation: bool = False
@@ -61,6 +67,24 @@ class LogConfig:
     @property
     def delete(self) -> bool:
         return "delete" in self.cleanup_policy
+
+    @property
+    def tiered(self) -> bool:
+        """Whether closed segments may be in the remote tier (KIP-405); never those of a compacted topic."""
+        return self.remote_storage_enable and not self.compact
+
+    @property
+    def copies_to_remote(self) -> bool:
+        """Whether local segments are deleted by the local retention, once they are in the remote tier."""
+        return self.tiered and not self.remote_log_copy_disable
+
+    @property
+    def effective_local_retention_ms(self) -> int:
+        return _unless_followed(self.local_retention_ms, self.retention_ms)
+
+    @property
+    def effective_local_retention_bytes(self) -> int:
+        return _unless_followed(self.local_retention_bytes, self.retention_bytes)
 
     @property
     def max_segment_ms(self) -> int:
@@ -84,6 +108,11 @@ class LogConfig:
         return replace(self, **changes)
 
 
+def _unless_followed(local: int, whole: int) -> int:
+    """Return the local limit, or the whole one if the local one is -2."""
+    return whole if local == _AS_WHOLE else local
+
+
 def _convert(kind: str, value: Any) -> Any:
     if kind == "int":
         return int(value)
@@ -101,4 +130,5 @@ def log_config_from(overrides: Mapping[str, str], settings: BrokerSettings) -> L
     """The `LogConfig` of a topic: its own configs, and the broker's for all others."""
     values = settings.topic_values(overrides)
     segment_bytes = values["internal.segment.bytes"] or values["segment.bytes"]
-    return LogConfig.from_configs({**values, "segment.bytes": segment_bytes})
+    tiered = values["remote.storage.enable"] and settings["remote.log.storage.system.enable"]
+    return LogConfig.from_configs({**values, "segment.bytes": segment_bytes, "remote.storage.enable": tiered})

@@ -47,7 +47,7 @@ class LeaderEpochs:
             epochs._changed = True
             return epochs
         try:
-            entries = _parse(data)
+            entries = parse_leader_epochs(data)
         except ValueError as error:
             logger.warning("%s is damaged (%s), leader epochs are taken from the log", path, error)
             epochs._changed = True
@@ -56,6 +56,11 @@ class LeaderEpochs:
             epochs.assign(entry.epoch, entry.start_offset)
         epochs._changed = False
         return epochs
+
+    @property
+    def is_saved(self) -> bool:
+        """Whether the file has all entries."""
+        return not self._changed
 
     @property
     def entries(self) -> tuple[EpochEntry, ...]:
@@ -135,7 +140,8 @@ class LeaderEpochs:
         self._changed = True
 
 
-def _parse(data: bytes) -> list[EpochEntry]:
+def parse_leader_epochs(data: bytes) -> list[EpochEntry]:
+    """Parse a checkpoint file; `ValueError` if it is damaged."""
     lines = data.decode("ascii").split("\n")
     if lines == [""]:
         return []

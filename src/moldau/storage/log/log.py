@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
@@ -45,19 +46,31 @@ from moldau.storage.log.append import (
 )
 from moldau.storage.log.config import LogConfig
 from moldau.storage.log.flush import LogFlusher
+from moldau.storage.log.leader_epochs import EpochEntry
 from moldau.storage.log.offsets import LogOffsets
 from moldau.storage.log.reader import LogReader
 from moldau.storage.log.recovery import RecoveredLog, Recovery
-from moldau.storage.log.retention import expired_segments
+from moldau.storage.log.retention import expired_segments, should_roll_for_copy
 from moldau.storage.log.segments import LogSegments
 from moldau.storage.log.validation import OpenedBatch, Validation
 from moldau.storage.producers.restore import apply_to_producers, restore_producers
+from moldau.storage.producers.snapshot import SnapshotEntry
 from moldau.storage.producers.state import ProducedBatch
 from moldau.storage.producers.verification import NOT_REQUIRED, Guard
 from moldau.storage.segment.reader import StoredBatch
 from moldau.storage.segment.segment import Segment
 
 logger = logging.getLogger(__name__)
+
+
+class RemoteTierState(NamedTuple):
+    """What a replica needs to continue at `next_offset`, when all earlier records are in the remote tier."""
+
+    next_offset: int
+    log_start_offset: int
+    epochs: Sequence[EpochEntry]
+    producers: list[SnapshotEntry]
+
 
 #: Validating a smaller batch takes less time than handing it to the thread pool.
 _OFFLOAD_BYTES = 4096
@@ -73,6 +86,7 @@ class Log:
         "_validation",
         "config",
         "flusher",
+        "highest_remote_offset",
         "leader_epochs",
         "offsets",
         "producer_state",
@@ -146,6 +160,8 @@ class Log:
         self._clock = clock
         self.topic_partition = topic_partition
         self.topic_id = topic_id
+        #: The last offset whose copy in the remote tier is confirmed; -1 if none is, or it is not known yet.
+        self.highest_remote_offset = -1
         self.config = segments.config
         self.segments = segments
         self.leader_epochs = recovered.epochs
@@ -178,7 +194,7 @@ class Log:
     @property
     def local_log_start_offset(self) -> int:
         """The first offset on this disk; equal to the log start offset without tiered storage."""
-        return self.offsets.log_start_offset
+        return max(self.offsets.log_start_offset, self.segments.items[0].base_offset)
 
     @property
     def log_end_offset(self) -> int:
@@ -411,10 +427,30 @@ class Log:
             self.offsets.advance_start(offset)
             self.leader_epochs.truncate_from_start(offset)
 
+    def save_leader_epochs(self) -> int:
+        """Write the leader epochs; return 0. Blocking."""
+        try:
+            with self.flusher.lock:
+                self.leader_epochs.write()
+        except OSError as error:
+            raise self.segments.failure(error) from error
+        return 0
+
+    @property
+    def may_lose_epochs(self) -> bool:
+        """Whether segments must stay for now: recovery could not restore the epochs of remote records."""
+        return self.config.copies_to_remote and not self.leader_epochs.is_saved
+
     def delete_old_segments(self, now_ms: int) -> list[Segment]:
         """Apply retention by time, size and log start offset; return the segments that were deleted."""
         segments = self.segments
+        if self.may_lose_epochs:
+            return []
         try:
+            if self.high_watermark == segments.end_offset and should_roll_for_copy(
+                segments.active, self.config, now_ms
+            ):
+                self.roll()
             expired = expired_segments(
                 segments.items,
                 self.config,
@@ -422,12 +458,14 @@ class Log:
                 log_start_offset=self.log_start_offset,
                 log_end_offset=segments.end_offset,
                 high_watermark=self.high_watermark,
+                highest_remote_offset=self.highest_remote_offset,
             )
             if not expired:
                 return []
             if len(expired) == len(segments.items):
                 self.roll()
-            self._advance_start(segments.items[len(expired)].base_offset)
+            if not self.config.copies_to_remote:
+                self._advance_start(segments.items[len(expired)].base_offset)
             segments.delete(expired)
         except OSError as error:
             raise segments.failure(error) from error
@@ -441,7 +479,8 @@ class Log:
             self.leader_epochs.truncate_from_end(segments.end_offset)
             return False
         if offset < segments.items[0].base_offset:
-            self.truncate_fully_and_start_at(offset)
+            start = min(self.log_start_offset, offset) if self.config.tiered else None
+            self.truncate_fully_and_start_at(offset, log_start_offset=start)
             return True
         try:
             with segments.changing():
@@ -457,8 +496,12 @@ class Log:
             raise segments.failure(error) from error
         return True
 
-    def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Remove everything and continue at an offset."""
+    def truncate_fully_and_start_at(self, offset: int, *, log_start_offset: int | None = None) -> None:
+        """Remove everything and continue at an offset.
+
+        With a `log_start_offset`, the records before the offset are in the remote tier, and the leader epochs
+        before it are kept.
+        """
         segments = self.segments
         try:
             with segments.changing():
@@ -466,12 +509,42 @@ class Log:
                     segments.restart_at(offset)
                 finally:
                     self.flusher.directory_synced = False
-                self.offsets.truncate(offset)
+                self.offsets.truncate(offset if log_start_offset is None else log_start_offset)
+                self.offsets.advance_high_watermark(offset)
                 self.flusher.retreat(offset)
-            self.leader_epochs.clear()
+            if log_start_offset is None:
+                self.leader_epochs.clear()
             self._after_truncation()
         except OSError as error:
             raise segments.failure(error) from error
+
+    def remote_tier_state(self) -> RemoteTierState:
+        """Return what another replica needs to begin at the local log start offset of this one."""
+        start = self.local_log_start_offset
+        epochs = [entry for entry in self.leader_epochs.entries if entry.start_offset < start]
+        return RemoteTierState(start, self.log_start_offset, epochs, self._snapshots.load(start) or [])
+
+    def producers_at(self, offset: int) -> list[SnapshotEntry]:
+        """Return the producers of the snapshot taken when the segment at `offset` began. Blocking."""
+        return self._snapshots.load(offset) or []
+
+    def restart_from_remote(self, state: RemoteTierState) -> None:
+        """Remove everything and continue after what is in the remote tier, with its epochs and producers."""
+        offset, start = state.next_offset, state.log_start_offset
+        self.truncate_fully_and_start_at(offset, log_start_offset=start)
+        self.leader_epochs.clear()
+        for epoch in state.epochs:
+            self.leader_epochs.assign(epoch.epoch, epoch.start_offset)
+        self.leader_epochs.truncate_from_start(start)
+        self.producer_state.restore(state.producers, offset, self._clock.time_ms())
+        self.producer_state.end_offset = offset
+        try:
+            with self.flusher.lock:
+                self.leader_epochs.write()
+            self._snapshots.write(offset, state.producers, sync=True)
+        except OSError as error:
+            raise self.segments.failure(error) from error
+        self.offsets.update_first_unstable()
 
     def _after_truncation(self) -> None:
         start, end = self.log_start_offset, self.segments.end_offset

@@ -86,11 +86,12 @@ class LogReader:
         # In this order: a roll in between only adds a segment that begins at or after `end_offset`.
         end_offset, active, active_size = self._segments.end
         segments = self._segments.current
-        if not self._offsets.log_start_offset <= offset <= end_offset:
+        start = max(self._offsets.log_start_offset, segments.items[0].base_offset)
+        if not start <= offset <= end_offset:
             raise KafkaError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
                 f"{self.topic_partition}: offset {offset} is not between the log start offset "
-                f"{self._offsets.log_start_offset} and the log end offset {end_offset}",
+                f"{start} and the log end offset {end_offset}",
             )
         bound = min(upper_bound, end_offset)
         number = segments.floor(offset)

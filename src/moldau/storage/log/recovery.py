@@ -92,7 +92,9 @@ class Recovery:
             self._recover_from(first)
         log_end_offset = self._find_end()
         self._epochs.truncate_from_end(log_end_offset)
-        log_start_offset = max(self._log_start_offset, self._segments[0].base_offset)
+        log_start_offset = self._log_start_offset
+        if not self._config.tiered:
+            log_start_offset = max(log_start_offset, self._segments[0].base_offset)
         self._epochs.truncate_from_start(log_start_offset)
         self._snapshots.remove_stray([segment.base_offset for segment in self._segments])
         self._load_producers(log_start_offset, log_end_offset)

@@ -1,6 +1,8 @@
 """Retention: which segments exceed `retention.ms` or `retention.bytes`, or precede the log start offset.
 
-Segments expire from the oldest on, never past the high watermark, and never an empty active segment.
+Segments expire from the oldest on, never past the high watermark, and never an empty active segment. A log
+whose segments are copied to the remote tier follows `local.retention.ms` and `local.retention.bytes` instead,
+and keeps every segment until its copy is confirmed.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ def expired_segments(
     log_start_offset: int,
     log_end_offset: int,
     high_watermark: int,
+    highest_remote_offset: int,
 ) -> list[Segment]:
     """The leading segments that one of the rules deletes."""
     bounds = [segment.base_offset for segment in segments[1:]] + [log_end_offset]
@@ -30,11 +33,26 @@ def expired_segments(
     before_start = sum(1 for bound in bounds[:-1] if bound <= log_start_offset)
     expired = removable[:before_start]
     if config.delete:
+        max_age_ms, max_bytes = config.retention_ms, config.retention_bytes
         rest = removable[len(expired) :]
-        by_size = _leading(rest, _over_size(rest, segments[len(expired) :], config.retention_bytes))
+        if config.copies_to_remote:
+            max_age_ms, max_bytes = (
+                config.effective_local_retention_ms,
+                config.effective_local_retention_bytes,
+            )
+            copied = sum(1 for bound in bounds if bound <= highest_remote_offset + 1)
+            rest = removable[len(expired) : max(copied, len(expired))]
+        by_size = _leading(rest, _over_size(rest, segments[len(expired) :], max_bytes))
         expired += by_size
-        expired += _leading(rest[len(by_size) :], _over_age(config.retention_ms, now_ms))
+        expired += _leading(rest[len(by_size) :], _over_age(max_age_ms, now_ms))
     return expired
+
+
+def should_roll_for_copy(active: Segment, config: LogConfig, now_ms: int) -> bool:
+    """Whether the active segment is so old that it is closed, to be copied and then deleted locally."""
+    if not config.copies_to_remote or active.size == 0:
+        return False
+    return _over_age(config.effective_local_retention_ms, now_ms)(active)
 
 
 def _leading(segments: list[Segment], too_much: Callable[[Segment], bool]) -> list[Segment]:

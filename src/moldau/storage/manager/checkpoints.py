@@ -85,9 +85,12 @@ def _high_watermark(log: Log) -> int:
 
 
 def _log_start_to_store(log: Log) -> int | None:
-    """None for a log that starts with its first segment: recovery finds that by itself."""
+    """None for a log that starts with its first segment: recovery finds that by itself.
+
+    The records before the first segment may be in the remote tier.
+    """
     start = log.log_start_offset
-    return start if start > log.segments.items[0].base_offset else None
+    return start if log.config.tiered or start > log.segments.items[0].base_offset else None
 
 
 _CHECKPOINTS: dict[str, Callable[[Log], int | None]] = {

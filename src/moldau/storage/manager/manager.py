@@ -27,7 +27,7 @@ from moldau.storage.directories.directory import LogDirectory
 from moldau.storage.disk.disk import Disk, LogDirectoryFailed
 from moldau.storage.disk.open_files import DEFAULT_LIMIT, OpenFiles
 from moldau.storage.log.config import LogConfig
-from moldau.storage.log.log import Log
+from moldau.storage.log.log import Log, RemoteTierState
 from moldau.storage.manager.checkpoints import CheckpointWriter
 from moldau.storage.manager.creation import LogCreator
 from moldau.storage.manager.deletion import LogDeletion
@@ -220,6 +220,12 @@ class LogManager:
         self, topic_partition: TopicPartition, offset: int, *, when: Callable[[], bool] = lambda: True
     ) -> None:
         await self._truncate(topic_partition, lambda log: log.truncate_fully_and_start_at(offset), when)
+
+    async def restart_from_remote(
+        self, topic_partition: TopicPartition, state: RemoteTierState, *, when: Callable[[], bool]
+    ) -> None:
+        """Remove a log and continue it after what is in the remote tier."""
+        await self._truncate(topic_partition, lambda log: log.restart_from_remote(state), when)
 
     async def _truncate(
         self,

@@ -196,8 +196,12 @@ class ReplicaMoves:
 
 def _align(log: Log, future: Log) -> None:
     """Apply changes of the old log other than appends: a higher log start offset, a truncation."""
-    if future.log_end_offset < log.log_start_offset:
-        future.truncate_fully_and_start_at(log.log_start_offset)
+    local_start = log.local_log_start_offset
+    if future.log_end_offset < local_start:
+        if log.log_start_offset < local_start:
+            future.restart_from_remote(log.remote_tier_state())
+        else:
+            future.truncate_fully_and_start_at(local_start)
     elif future.log_end_offset > log.log_end_offset:
         future.truncate_to(log.log_end_offset)
     if future.log_start_offset < log.log_start_offset:

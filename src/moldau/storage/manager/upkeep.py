@@ -65,6 +65,10 @@ class LogUpkeep:
         for log in self._table.all():
             if not self._table.holds(log) or self._cleaner.is_busy(log.topic_partition):
                 continue
+            if log.may_lose_epochs:
+                await self._guarded(log, log.save_leader_epochs)
+                if not self._table.holds(log):
+                    continue
             try:
                 deleted += len(log.delete_old_segments(now_ms))
             except KafkaError as error:

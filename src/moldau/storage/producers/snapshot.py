@@ -117,6 +117,15 @@ class ProducerSnapshots:
                 file.sync()
                 file.close()
 
+    def load(self, offset: int) -> list[SnapshotEntry] | None:
+        """Load the snapshot at an offset; None if there is none or it is damaged."""
+        if offset not in self._offsets:
+            return None
+        try:
+            return decode_snapshot(self._disk.read_bytes(snapshot_path(self._directory, offset)))
+        except (CorruptSnapshot, FileNotFoundError):
+            return None
+
     def load_latest(self) -> tuple[int, list[SnapshotEntry]] | None:
         """Load the newest readable snapshot; remove damaged ones."""
         while self._offsets:

@@ -58,6 +58,9 @@ class SimulatedPool:
         loop.call_later(self._wait(), work)
         return await future
 
+    def separate(self, threads: int, name: str) -> SimulatedPool:
+        return self
+
     def _wait(self) -> float:
         return self._random.random() * self._delay * self.slowness
 

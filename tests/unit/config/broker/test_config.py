@@ -330,7 +330,18 @@ def test_zookeeper_config_error_names_the_kraft_configs() -> None:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"remote_log_storage_system_enable": "true"}, "remote.log.storage.system.enable=true is set"),
+        (
+            {"remote_log_storage_system_enable": "true"},
+            "remote.log.storage.system.enable=true needs remote.log.storage.manager.class.name",
+        ),
+        (
+            {
+                "remote_log_storage_system_enable": "true",
+                "remote_log_storage_manager_class_name": "x.Y",
+                "remote_log_metadata_manager_class_name": "x.Z",
+            },
+            "remote.log.metadata.manager.class.name=x.Z names a class that Moldau cannot run",
+        ),
         ({"create_topic_policy_class_name": "x.Y"}, "create.topic.policy.class.name=x.Y names a Java class"),
         ({"client_quota_callback_class": "x.Y"}, "client.quota.callback.class=x.Y names a Java class"),
         ({"alter_config_policy_class_name": "x.Y"}, "alter.config.policy.class.name=x.Y names a Java class"),

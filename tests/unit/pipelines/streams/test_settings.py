@@ -27,6 +27,10 @@ from moldau.pipelines.streams.settings import StreamsSettings
             },
             "must be fail or continue, not 'ignore'",
         ),
+        (
+            {"application.id": "a", "bootstrap.servers": "a:1", "auto.offset.reset": "none"},
+            "auto.offset.reset must be earliest or latest, not 'none'",
+        ),
     ],
 )
 def test_invalid_config_is_rejected(config: dict[str, str], message: str) -> None:

@@ -32,8 +32,9 @@ Secure = Annotated[
 ]
 Registry = Annotated[bool, typer.Option("--registry", help="Run a schema registry, too.")]
 Rest = Annotated[bool, typer.Option("--rest", help="Run a REST proxy, too.")]
+Connect = Annotated[bool, typer.Option("--connect", help="Run a Connect worker, too.")]
 AllServices = Annotated[
-    bool, typer.Option("--all", help="Run all services: the schema registry and the REST proxy.")
+    bool, typer.Option("--all", help="Run all services: schema registry, REST proxy and Connect.")
 ]
 RegistryPort = Annotated[
     int, typer.Option(metavar="PORT", min=0, max=65535, help="Port of the schema registry.")
@@ -53,6 +54,9 @@ MetricsPort = Annotated[
 ]
 WebConsole = Annotated[bool, typer.Option("--console", help="Run the web console, too.")]
 ConsolePort = Annotated[int, typer.Option(metavar="PORT", min=0, max=65535, help="Port of the web console.")]
+ConnectPort = Annotated[
+    int, typer.Option(metavar="PORT", min=0, max=65535, help="Port of the Connect worker.")
+]
 RestPort = Annotated[int, typer.Option(metavar="PORT", min=0, max=65535, help="Port of the REST proxy.")]
 
 
@@ -81,11 +85,13 @@ def dev(
     secure: Secure = False,
     registry: Registry = False,
     rest: Rest = False,
+    connect: Connect = False,
     all_services: AllServices = False,
     registry_port: RegistryPort = 8081,
     rest_port: RestPort = 8082,
     console: WebConsole = False,
     console_port: ConsolePort = 8080,
+    connect_port: ConnectPort = 8083,
     metrics_port: MetricsPort = None,
     log_format: LogFormat = "text",
     verbose: Verbose = False,
@@ -103,18 +109,14 @@ def dev(
     def work() -> int:
         planned = planned_brokers(data)
         count = brokers or planned or 1
-        if count == 1 and planned is None:
-            start = partial(dev_node, port=DEFAULT_PORT if port is None else port)
-        else:
-            start = partial(dev_cluster, brokers=count, port=port)
-        start = partial(start, data=data, announce=announce)
+        one = partial(dev_node, port=DEFAULT_PORT if port is None else port)
+        several = partial(dev_cluster, brokers=count, port=port)
+        start = partial(one if count == 1 and planned is None else several, data=data, announce=announce)
         start = partial(start, metrics_port=metrics_port, log_format=checked_format(log_format))
-        with DevServices(
-            registry_port=registry_port if registry or all_services else None,
-            rest_port=rest_port if rest or all_services else None,
-            console_port=console_port if console else None,
-            verbose=verbose,
-        ) as services:
+        chosen = [(registry, registry_port), (rest, rest_port), (connect, connect_port)]
+        ports = [each if wanted or all_services else None for wanted, each in chosen]
+        ports.append(console_port if console else None)
+        with DevServices(*ports, verbose=verbose) as services:
             # Of a setting that is given twice, the last one counts: that of the user.
             settings = (*services.broker_settings, *(setting or ()))
             return start(settings=settings, verbose=verbose, secure=secure, services=services)

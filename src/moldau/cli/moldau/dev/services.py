@@ -16,7 +16,10 @@ from moldau.cli.moldau.dev.security import client_file
 from moldau.local.security.configs import SecurityConfigs
 
 _STOP_TIMEOUT_S: Final = 5.0
-_MODULE: Final = "moldau.cli.moldau.services."
+_REGISTRY: Final = "moldau.cli.moldau.services.registry"
+_REST: Final = "moldau.cli.moldau.services.rest"
+_CONSOLE: Final = "moldau.cli.moldau.services.console"
+_CONNECT: Final = "moldau.cli.kafka.connect.command"
 
 
 class DevServices:
@@ -24,14 +27,16 @@ class DevServices:
 
     def __init__(
         self,
-        *,
         registry_port: int | None,
         rest_port: int | None,
+        connect_port: int | None,
+        console_port: int | None,
+        *,
         verbose: bool,
-        console_port: int | None = None,
     ) -> None:
         self._registry_port = registry_port
         self._rest_port = rest_port
+        self._connect_port = connect_port
         self._console_port = console_port
         self._verbose = verbose
         self._processes: list[subprocess.Popen[bytes]] = []
@@ -51,15 +56,22 @@ class DevServices:
         options = ["--bootstrap-server", servers]
         if security is not None:
             options += ["--command-config", str(client_file(security))]
+        registry: list[str] = []
         if self._registry_port is not None:
+            registry = ["--registry", _registry_url(self._registry_port)]
             announce(f"  schema registry    {_registry_url(self._registry_port)}")
-            self._run("registry", [*options, "--port", str(self._registry_port)])
+            self._run(_REGISTRY, [*options, "--port", str(self._registry_port)])
         if self._rest_port is not None:
             announce(f"  REST proxy         http://localhost:{self._rest_port}")
-            if self._registry_port is not None:
-                options += ["--registry", _registry_url(self._registry_port)]
-            self._run("rest", [*options, "--port", str(self._rest_port)])
-        self._start_console(options, announce)
+            self._run(_REST, [*options, *registry, "--port", str(self._rest_port)])
+        connect: list[str] = []
+        if self._connect_port is not None:
+            announce(f"  Connect            http://localhost:{self._connect_port}")
+            # Threads start at once and need no Java.
+            threads = ["--set", "tasks.host=threads"]
+            self._run(_CONNECT, [*options, *threads, "--port", str(self._connect_port)])
+            connect = ["--connect", f"http://localhost:{self._connect_port}"]
+        self._start_console([*options, *registry, *connect], announce)
 
     def _start_console(self, options: list[str], announce: Callable[[str], None]) -> None:
         """Start the console. It listens on this machine only, so that nobody needs to sign in."""
@@ -70,7 +82,7 @@ class DevServices:
             return
         if self._console_port:
             announce(f"  web console        http://localhost:{self._console_port}")
-        self._run("console", [*options, "--port", str(self._console_port), "--set", "login=none"])
+        self._run(_CONSOLE, [*options, "--port", str(self._console_port), "--set", "login=none"])
 
     def report_exits(self, announce: Callable[[str], None]) -> None:
         """Report services that have exited."""
@@ -96,9 +108,9 @@ class DevServices:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def _run(self, name: str, options: list[str]) -> None:
+    def _run(self, module: str, options: list[str]) -> None:
         verbose = ["--verbose"] if self._verbose else []
-        command = [sys.executable, "-m", f"{_MODULE}{name}", *options, *verbose, STOP_WITH_INPUT]
+        command = [sys.executable, "-m", module, *options, *verbose, STOP_WITH_INPUT]
         self._processes.append(subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True))
 
 

@@ -1,4 +1,4 @@
-"""Tiered storage, which Moldau does not offer yet: known by name, refused when switched on."""
+"""Tiered storage (KIP-405)."""
 
 from __future__ import annotations
 
@@ -10,27 +10,26 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "remote.log.storage.system.enable",
         BOOLEAN,
         False,
-        "Whether closed segments are also kept in a remote store. Moldau does not support this and refuses "
-        "to start with it.",
+        "Whether closed segments of topics with `remote.storage.enable` are copied to a remote store.",
     ),
     ConfigKey(
         "remote.log.storage.manager.class.name",
         STRING,
         None,
-        "The Java class that moves segments to and from the remote store.",
+        "The Python class of the remote store, as `package.module.Class`.",
         NonEmpty(),
     ),
     ConfigKey(
         "remote.log.storage.manager.class.path",
         STRING,
         None,
-        "Where the remote storage class is found.",
+        "The folder from which the module of the remote store is imported.",
     ),
     ConfigKey(
         "remote.log.storage.manager.impl.prefix",
         STRING,
         "rsm.config.",
-        "The prefix of configs that are passed to the remote storage class.",
+        "The prefix of configs that are passed to the remote store.",
         NonEmpty(),
     ),
     ConfigKey(

@@ -13,6 +13,7 @@ from moldau.pipelines.source.late_records import LEG_OPTION, OffsetRange
 from moldau.pipelines.streams.chains.planner import Planner, store_suffix
 from moldau.pipelines.streams.chains.program import CHILD_HEADER
 from moldau.pipelines.streams.physical.ports import HEADERS_TYPE, SCHEMA
+from moldau.pipelines.streams.settings import StreamsSettings
 from moldau.pipelines.streams.topology.graph import Node
 from moldau.pipelines.streams.topology.operations import Source, TableSource
 
@@ -45,7 +46,7 @@ class SourceReader:
             options["subscribe"] = self.planner.topic_of(origin) or ""
         if is_global(origin):
             return _standard(self.spark.read.format(source_format(self.spark)).options(**options).load(), b"")
-        options["startingOffsets"] = _starting_offsets(operation)
+        options["startingOffsets"] = _starting_offsets(operation, settings)
         options[LEG_OPTION] = label
         if settings.max_offsets_per_trigger is not None:
             options["maxOffsetsPerTrigger"] = str(settings.max_offsets_per_trigger)
@@ -65,9 +66,10 @@ def is_global(node: Node) -> bool:
     return isinstance(node.operation, TableSource) and node.operation.is_global
 
 
-def _starting_offsets(operation: object) -> str:
-    reset = operation.consumed.offset_reset if isinstance(operation, Source | TableSource) else None
-    return reset or "earliest"
+def _starting_offsets(operation: object, settings: StreamsSettings) -> str:
+    if isinstance(operation, Source | TableSource):
+        return operation.consumed.offset_reset or settings.offset_reset
+    return "earliest"
 
 
 def _standard(frame: DataFrame, suffix: bytes) -> DataFrame:

@@ -22,15 +22,20 @@ def shared_properties(worker: Mapping[str, str]) -> dict[str, str]:
     return {_BOOTSTRAP: worker[_BOOTSTRAP], **found}
 
 
-def producer_properties(spec: TaskSpec, client_id: str) -> dict[str, str]:
+def producer_properties(
+    spec: TaskSpec, client_id: str, transactional_id: str | None = None
+) -> dict[str, str]:
     defaults = {
         "acks": "all",
         "enable.idempotence": "true",
         "client.id": client_id,
         "max.block.ms": str(2**31 - 1),
-        "delivery.timeout.ms": str(2**31 - 1),
     }
-    return defaults | _client(spec, "producer.")
+    if transactional_id is None:
+        defaults["delivery.timeout.ms"] = str(2**31 - 1)
+        return defaults | _client(spec, "producer.")
+    # A record that outlives its transaction is lost with it, so the transaction's timeout limits both.
+    return defaults | _client(spec, "producer.") | {"transactional.id": transactional_id}
 
 
 def consumer_properties(spec: TaskSpec, client_id: str) -> dict[str, str]:

@@ -66,9 +66,7 @@ def _runner(connector: Connector) -> Callable[[TaskSpec, Any, Control, Plugins],
 
 def _run_source(spec: TaskSpec, connector: SourceConnector, control: Control, plugins: Plugins) -> None:
     errors = _error_handler(spec, control, [])
-    properties = producer_properties(spec, f"connector-producer-{spec.id}")
-    if spec.transactional_id is not None:
-        properties["transactional.id"] = spec.transactional_id
+    properties = producer_properties(spec, f"connector-producer-{spec.id}", spec.transactional_id)
     producer: Producer[bytes, bytes] = Producer(properties)
     try:
         SourceLoop(

@@ -1,0 +1,1 @@
+"""What differs between databases: connections, catalogs, SQL and types."""

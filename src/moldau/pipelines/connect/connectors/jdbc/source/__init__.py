@@ -1,0 +1,1 @@
+"""Rows of tables and queries as records."""

@@ -1,0 +1,109 @@
+"""Calls to the remote store from the event loop: in threads of their own, bounded by kind, and counted.
+
+Copies, deletions and reads have separate pools, so that none of them delays another when the store is slow.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from moldau.base.pool import Pool
+from moldau.server.tiered.settings import TieredSettings
+from moldau.server.tiered.traffic import TopicsRemoteTraffic
+from moldau.tiered.reading.chunks import ChunkCache
+from moldau.tiered.reading.index_cache import IndexCache
+from moldau.tiered.reading.reader import RemoteReader
+from moldau.tiered.state.segments import RemoteSegment
+from moldau.tiered.stores.interface import RemoteStore, RemoteStoreError, SegmentSource
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+MakePool = Callable[[int, str], Pool]
+
+
+class StoreCalls:
+    """`copiers` and `deleters` bound how many partitions do this at the same time."""
+
+    def __init__(
+        self,
+        store: RemoteStore,
+        settings: TieredSettings,
+        make_pool: MakePool,
+        cache_folder: str,
+        on_fetched: Callable[[RemoteSegment, int], None],
+    ) -> None:
+        copiers = settings.integer("remote.log.manager.copier.thread.pool.size")
+        deleters = settings.integer("remote.log.manager.expiration.thread.pool.size")
+        readers = settings.integer("remote.log.reader.threads")
+        self._settings = settings
+        self._store = store
+        self.traffic = TopicsRemoteTraffic()
+        self.copiers = asyncio.Semaphore(copiers)
+        self.deleters = asyncio.Semaphore(deleters)
+        self._copy_pool = make_pool(copiers, "moldau-remote-copy")
+        self._delete_pool = make_pool(deleters, "moldau-remote-delete")
+        self._read_pool = make_pool(readers, "moldau-remote-read")
+        self.indexes = IndexCache(
+            store, cache_folder, settings.integer("remote.log.index.file.cache.total.size.bytes")
+        )
+        self._chunks = ChunkCache(store, on_fetched)
+        self.reader = RemoteReader(self.indexes, self._chunks)
+        self.pending_reads = 0
+
+    def apply_settings(self) -> None:
+        """Apply dynamic configs."""
+        settings = self._settings
+        self.indexes.max_bytes = settings.integer("remote.log.index.file.cache.total.size.bytes")
+        self._copy_pool.resize(settings.integer("remote.log.manager.copier.thread.pool.size"))
+        self._delete_pool.resize(settings.integer("remote.log.manager.expiration.thread.pool.size"))
+        self._read_pool.resize(settings.integer("remote.log.reader.threads"))
+
+    async def copy(self, segment: RemoteSegment, source: SegmentSource) -> bytes | None:
+        traffic = self.traffic.of(segment.partition_id.topic)
+        traffic.copy_requests += 1
+        limit = self._settings.integer("remote.log.metadata.custom.metadata.max.bytes")
+        try:
+            custom = await self._copy_pool.run(self._store.copy, segment, source)
+            if custom is not None and len(custom) > limit:
+                raise RemoteStoreError(
+                    f"the store returned {len(custom)} bytes of metadata for {segment}, more than "
+                    f"remote.log.metadata.custom.metadata.max.bytes={limit}"
+                )
+        except (RemoteStoreError, OSError):
+            traffic.copy_errors += 1
+            raise
+        traffic.copy_bytes += segment.size
+        return custom
+
+    async def delete(self, segment: RemoteSegment) -> None:
+        traffic = self.traffic.of(segment.partition_id.topic)
+        traffic.delete_requests += 1
+        try:
+            await self._delete_pool.run(self._store.delete, segment)
+        except RemoteStoreError:
+            traffic.delete_errors += 1
+            raise
+        await self._delete_pool.run(self.reader.discard, segment)
+
+    @property
+    def may_read(self) -> bool:
+        """Whether another read may wait for a thread."""
+        return self.pending_reads < self._settings.integer("remote.log.reader.max.pending.tasks")
+
+    async def read(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run a call of `reader` in a thread for reads."""
+        self.pending_reads += 1
+        try:
+            return await self._read_pool.run(fn, *args, **kwargs)
+        finally:
+            self.pending_reads -= 1
+
+    async def close(self) -> None:
+        loop = asyncio.get_running_loop()
+        for pool in (self._copy_pool, self._delete_pool, self._read_pool):
+            # A thread may be waiting for the store.
+            await loop.run_in_executor(None, pool.close)
+        self._store.close()

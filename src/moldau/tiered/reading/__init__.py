@@ -1,0 +1,1 @@
+"""Reading segments of the remote tier. Blocking; runs in threads."""

@@ -1,0 +1,1 @@
+"""The state of the remote tier, and every decision about it. Pure."""

@@ -1,0 +1,161 @@
+"""The remote log of one partition: its segments by leader epoch, replayed from `__remote_log_metadata`.
+
+A segment is readable from COPY_SEGMENT_FINISHED until DELETE_SEGMENT_STARTED. After a change of leader,
+segments may overlap: the new leader copies what it does not know to be copied. Within a leader epoch, the
+segment that was finished last serves the offsets it covers; a segment that it covers completely becomes
+unreferenced, but stays listed until retention deletes it.
+"""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_right, insort
+from collections.abc import Iterable
+
+from moldau.base.ids import Uuid
+from moldau.protocol.schema import Message
+from moldau.protocol.stored.remote_log import (
+    RemoteLogSegmentMetadataRecord,
+    RemoteLogSegmentMetadataUpdateRecord,
+)
+from moldau.tiered.state.segments import (
+    RemoteSegment,
+    SegmentState,
+    announced_segment,
+    may_follow,
+    updated_segment,
+)
+
+logger = logging.getLogger(__name__)
+
+NO_OFFSET = -1
+
+
+class _Epoch:
+    """The segments with records of one leader epoch. `starts` are the first offsets of the readable ones."""
+
+    __slots__ = ("highest", "readable", "starts", "unreferenced")
+
+    def __init__(self) -> None:
+        self.starts: list[int] = []
+        self.readable: dict[int, Uuid] = {}
+        self.unreferenced: dict[Uuid, None] = {}
+        self.highest = NO_OFFSET
+
+    def finished(self, start: int, end: int, segment_id: Uuid) -> None:
+        while self.starts and self.starts[-1] >= start and self.highest <= end:
+            self.unreferenced[self.readable.pop(self.starts.pop())] = None
+        covered = self.readable.get(start)
+        if covered is None:
+            insort(self.starts, start)
+        elif covered != segment_id:
+            self.unreferenced[covered] = None
+        self.readable[start] = segment_id
+        self.unreferenced.pop(segment_id, None)
+        self.highest = max(self.highest, end)
+
+    def deletion_started(self, start: int, segment_id: Uuid) -> None:
+        if self.readable.get(start) == segment_id:
+            del self.readable[start]
+            self.starts.remove(start)
+        self.unreferenced[segment_id] = None
+
+    def at(self, offset: int) -> Uuid | None:
+        number = bisect_right(self.starts, offset)
+        return self.readable[self.starts[number - 1]] if number else None
+
+
+class RemoteLog:
+    """`replay` is the only way in which it changes."""
+
+    __slots__ = ("_epochs", "_segments")
+
+    def __init__(self) -> None:
+        self._segments: dict[Uuid, RemoteSegment] = {}
+        self._epochs: dict[int, _Epoch] = {}
+
+    def replay(self, record: Message) -> None:
+        """Apply a record; one that does not fit the segment's state is ignored."""
+        if isinstance(record, RemoteLogSegmentMetadataRecord):
+            segment = announced_segment(record)
+            known = self._segments.get(segment.id)
+            if known is None and segment.state is SegmentState.COPY_SEGMENT_STARTED:
+                self._start(segment)
+        elif isinstance(record, RemoteLogSegmentMetadataUpdateRecord):
+            known = self._segments.get(record.remote_log_segment_id.id)
+            if known is None:
+                return
+            changed = updated_segment(known, record)
+            if changed.state is known.state or not may_follow(known.state, changed.state):
+                if changed.state is not known.state:
+                    logger.info("%s is %s: ignoring %s", known, known.state.name, changed.state.name)
+                return
+            self._change(changed)
+
+    def _start(self, segment: RemoteSegment) -> None:
+        self._segments[segment.id] = segment
+        for entry in segment.epochs:
+            self._epochs.setdefault(entry.epoch, _Epoch()).unreferenced[segment.id] = None
+
+    def _change(self, segment: RemoteSegment) -> None:
+        for epoch, start in segment.epochs:
+            state = self._epochs[epoch]
+            if segment.state is SegmentState.COPY_SEGMENT_FINISHED:
+                state.finished(start, segment.end_of_epoch(epoch), segment.id)
+            elif segment.state is SegmentState.DELETE_SEGMENT_STARTED:
+                state.deletion_started(start, segment.id)
+            else:
+                state.unreferenced.pop(segment.id, None)
+        if segment.state is SegmentState.DELETE_SEGMENT_FINISHED:
+            del self._segments[segment.id]
+        else:
+            self._segments[segment.id] = segment
+
+    # Reading.
+
+    def __len__(self) -> int:
+        return len(self._segments)
+
+    def get(self, segment_id: Uuid) -> RemoteSegment | None:
+        return self._segments.get(segment_id)
+
+    @property
+    def segments(self) -> list[RemoteSegment]:
+        """All segments, in the order of their offsets."""
+        return sorted(self._segments.values(), key=lambda segment: (segment.start_offset, segment.id))
+
+    @property
+    def epochs(self) -> list[int]:
+        """The leader epochs of the segments that exist."""
+        return sorted({entry.epoch for segment in self._segments.values() for entry in segment.epochs})
+
+    def of_epoch(self, epoch: int) -> list[RemoteSegment]:
+        """Return the segments with records of a leader epoch, also unreferenced ones, by offset."""
+        state = self._epochs.get(epoch)
+        if state is None:
+            return []
+        return self._by_offset((*state.readable.values(), *state.unreferenced))
+
+    def _by_offset(self, ids: Iterable[Uuid]) -> list[RemoteSegment]:
+        found = [self._segments[each] for each in dict.fromkeys(ids)]
+        return sorted(found, key=lambda segment: (segment.start_offset, segment.id))
+
+    def lookup(self, epoch: int, offset: int) -> RemoteSegment | None:
+        """Return the readable segment that has `offset` as a record of a leader epoch."""
+        state = self._epochs.get(epoch)
+        segment_id = None if state is None else state.at(offset)
+        if segment_id is None:
+            return None
+        segment = self._segments[segment_id]
+        return segment if offset <= segment.end_of_epoch(epoch) else None
+
+    def highest_offset(self, epoch: int) -> int:
+        """Return the last offset of a leader epoch that was ever copied; -1 if none was."""
+        state = self._epochs.get(epoch)
+        return NO_OFFSET if state is None else state.highest
+
+    def sizes(self) -> tuple[int, int]:
+        """Return the number of segments, and the bytes of those that are copied and not yet deleted."""
+        kept = (SegmentState.COPY_SEGMENT_FINISHED, SegmentState.DELETE_SEGMENT_STARTED)
+        stored = sum(segment.size for segment in self._segments.values() if segment.state in kept)
+        return len(self._segments), stored

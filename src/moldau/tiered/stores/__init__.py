@@ -1,0 +1,1 @@
+"""Remote stores: the interface of plug-ins, and the built-in ones."""

@@ -1,0 +1,1 @@
+"""Private servers of databases, from the packages of the system."""

@@ -1,0 +1,111 @@
+"""Tiered storage of a real node with a real client: copy, read, look up, expire, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from moldau.testing import Cluster
+from tests.harness.tiered.worlds import (
+    consume,
+    local,
+    produce,
+    stamp,
+    stored,
+    tiered_config,
+    tiered_topic,
+)
+from tests.harness.tools import run_tool
+from tests.harness.waiting import eventually
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("remote")
+
+
+@pytest.fixture(scope="module")
+def cluster(folder: Path) -> Iterator[Cluster]:
+    with Cluster(config=tiered_config(folder)) as cluster:
+        yield cluster
+
+
+def filled(cluster: Cluster, folder: Path, topic: str, count: int = 55, **configs: Any) -> None:
+    """Produce `count` records, and wait until all closed segments are only in the remote tier."""
+    tiered_topic(cluster.bootstrap_servers, topic, **configs)
+    produce(cluster.bootstrap_servers, topic, range(count))
+    eventually(lambda: stored(folder, topic) and len(local(cluster.data_dir, topic)) == 1)
+
+
+def offset(cluster: Cluster, topic: str, when: str) -> int:
+    run = run_tool(
+        "kafka-get-offsets",
+        *("--bootstrap-server", cluster.bootstrap_servers, "--topic", topic, "--time", when),
+    )
+    assert run.code == 0, run.err
+    return int(run.out.strip().rsplit(":", 1)[1])
+
+
+def test_old_segments_are_read_from_the_remote_tier(cluster: Cluster, folder: Path, topic: str) -> None:
+    filled(cluster, folder, topic)
+    (first_local,) = local(cluster.data_dir, topic)
+    remote = stored(folder, topic)
+    assert remote[0] == 0
+    assert 0 < remote[-1] < first_local
+    for kind in ("index", "timeindex", "leader_epoch_checkpoint", "snapshot"):
+        assert stored(folder, topic, kind) == remote
+    assert consume(cluster.bootstrap_servers, topic, 0, 55) == list(range(55))
+    assert consume(cluster.bootstrap_servers, topic, 13, 5)[:5] == list(range(13, 18))
+
+
+def test_offsets_of_both_tiers(cluster: Cluster, folder: Path, topic: str) -> None:
+    filled(cluster, folder, topic)
+    (first_local,) = local(cluster.data_dir, topic)
+    assert offset(cluster, topic, "earliest") == 0
+    assert offset(cluster, topic, "earliest-local") == first_local
+    assert offset(cluster, topic, "latest-tiered") == first_local - 1
+    assert offset(cluster, topic, "latest") == 55
+    assert offset(cluster, topic, str(stamp(7))) == 7
+    assert offset(cluster, topic, str(stamp(54))) == 54
+
+
+def test_retention_covers_both_tiers(cluster: Cluster, folder: Path, topic: str) -> None:
+    filled(cluster, folder, topic, count=85, retention_bytes=str(4 << 20), local_retention_bytes="1")
+    start = eventually(lambda: offset(cluster, topic, "earliest"))
+    eventually(lambda: stored(folder, topic)[0] == offset(cluster, topic, "earliest"))
+    assert consume(cluster.bootstrap_servers, topic, start, 85 - start) == list(range(start, 85))
+
+
+def test_deleted_records_leave_the_remote_tier(cluster: Cluster, folder: Path, topic: str) -> None:
+    filled(cluster, folder, topic)
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    before = TopicPartition(topic, 0, 25)
+    assert admin.delete_records([before])[before].result(30).low_watermark == 25
+    assert offset(cluster, topic, "earliest") == 25
+    eventually(lambda: stored(folder, topic)[0] >= 20)
+    assert consume(cluster.bootstrap_servers, topic, 25, 30) == list(range(25, 55))
+
+
+def test_a_deleted_topic_leaves_nothing_in_the_store(cluster: Cluster, folder: Path, topic: str) -> None:
+    filled(cluster, folder, topic)
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    admin.delete_topics([topic])[topic].result(30)
+    eventually(lambda: not list(folder.glob(f"kafka-tiered-storage/{topic}-*")))
+
+
+def test_everything_is_there_after_a_crash(folder: Path, tmp_path: Path, topic: str) -> None:
+    with Cluster(config=tiered_config(tmp_path)) as cluster:
+        filled(cluster, tmp_path, topic)
+        cluster.kill()
+        cluster.restart()
+        assert consume(cluster.bootstrap_servers, topic, 0, 55) == list(range(55))
+        produce(cluster.bootstrap_servers, topic, range(55, 80))
+        eventually(lambda: len(local(cluster.data_dir, topic)) == 1 and stored(tmp_path, topic)[-1] > 55)
+        remote = stored(tmp_path, topic)
+        assert len(remote) == len(set(remote))
+        assert consume(cluster.bootstrap_servers, topic, 0, 80) == list(range(80))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,8 @@ class PostgreSql:
         folders = [str(each) for each in sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)]
         self._postgres = find_program("postgres", "postgresql", folders)
         initdb = find_program("initdb", "postgresql", folders)
-        self._server = ServerProcess()
+        # An immediate shutdown: it waits for no client, and the next start recovers.
+        self._server = ServerProcess(signal.SIGQUIT)
         data = self._server.folder / "data"
         password = self._server.folder / "password"
         password.write_text("secret")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +37,8 @@ def free_port() -> int:
 class ServerProcess:
     """A folder that the server's user may write, and the process."""
 
-    def __init__(self) -> None:
+    def __init__(self, stop_signal: signal.Signals = signal.SIGTERM) -> None:
+        self._stop_signal = stop_signal
         self.folder = Path(tempfile.mkdtemp(prefix="moldau-database-"))
         self.port = free_port()
         self._user = _USER if os.geteuid() == 0 else None
@@ -80,7 +82,7 @@ class ServerProcess:
     def stop(self) -> None:
         process, self._process = self._process, None
         if process is not None and process.poll() is None:
-            process.terminate()
+            process.send_signal(self._stop_signal)
             try:
                 process.wait(timeout=20)
             except subprocess.TimeoutExpired:

@@ -79,6 +79,9 @@ _BUILT_IN: Final[dict[PluginType, Mapping[str, str | Callable[[], Any]]]] = {
         "org.apache.kafka.connect.file.FileStreamSourceConnector": (
             f"{_CONNECTORS}.files.source:FileStreamSourceConnector"
         ),
+        "io.debezium.connector.postgresql.PostgresConnector": (
+            f"{_CONNECTORS}.cdc.connector:PostgresConnector"
+        ),
         "io.confluent.kafka.connect.datagen.DatagenConnector": (
             f"{_CONNECTORS}.datagen.source:DatagenConnector"
         ),

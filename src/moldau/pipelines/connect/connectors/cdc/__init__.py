@@ -1,0 +1,1 @@
+"""Change data capture: the changes of a database's tables as events in Debezium's form."""

@@ -1,0 +1,82 @@
+"""The stream of changes: from the replication protocol to records with offsets.
+
+A transaction arrives when it has committed. The stream begins after the last complete transaction; of the one
+that was read in part, the changes that were read are skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from moldau.pipelines.connect.connectors.cdc.envelope import Origin
+from moldau.pipelines.connect.connectors.cdc.events import KINDS, Events
+from moldau.pipelines.connect.connectors.cdc.offsets import StreamPosition
+from moldau.pipelines.connect.connectors.cdc.pgoutput import Begin, Change, Commit, Relation, decode
+from moldau.pipelines.connect.connectors.cdc.replication import Data, Progress, ReplicationConnection
+from moldau.pipelines.connect.data.records import SourceRecord
+
+
+class Stream:
+    def __init__(self, connection: ReplicationConnection, events: Events, position: StreamPosition) -> None:
+        self._connection = connection
+        self._events = events
+        #: After the last change that was read.
+        self.position = position
+        #: What was read before this stream began.
+        self._resumed = position
+        self._begin: Begin | None = None
+        self._change_lsn = 0
+        self._event = 0
+        #: Everything up to here was received, and the transaction is complete.
+        self.received_lsn = position.commit_lsn
+
+    def read(self, limit: int, timeout_s: float) -> list[SourceRecord]:
+        """Return the records of the changes that are there, waiting for the first message only."""
+        found: list[SourceRecord] = []
+        wait_s = timeout_s
+        while len(found) < limit:
+            message = self._connection.read(wait_s)
+            if message is None:
+                break
+            wait_s = 0.0
+            if isinstance(message, Data):
+                found += self._decoded(message)
+            elif isinstance(message, Progress) and self._begin is None:
+                self.received_lsn = max(self.received_lsn, message.lsn)
+        return found
+
+    def _decoded(self, data: Data) -> list[SourceRecord]:
+        message = decode(data.payload)
+        if isinstance(message, Begin):
+            self._begin, self._change_lsn = message, 0
+        elif isinstance(message, Commit):
+            self._begin = None
+            self.received_lsn = max(self.received_lsn, message.end_lsn)
+            self.position = replace(self.position, commit_lsn=message.end_lsn, xid=None, lsn=None, event=0)
+        elif isinstance(message, Relation):
+            self._events.relation(message)
+        elif message is not None and self._begin is not None:
+            return self._changed(message, data.lsn, self._begin)
+        return []
+
+    def _changed(self, change: Change, lsn: int, begin: Begin) -> list[SourceRecord]:
+        self._event = self._event + 1 if lsn == self._change_lsn else 0
+        self._change_lsn = lsn
+        if self._resumed.is_after(begin.xid, lsn, self._event):
+            return []
+        commit = self.position.commit_lsn
+        self.position = StreamPosition(
+            commit, begin.xid, lsn, self._event, begin.commit_time_us, KINDS[type(change)]
+        )
+        origin = Origin(begin.commit_time_us, lsn, begin.xid, commit)
+        return list(self._events.change(change, origin, self.position.to_connect()))
+
+    def confirm(self, stored: Mapping[str, Any] | None, last: Mapping[str, Any] | None) -> None:
+        """Report to the server what is stored: `last` is the offset of the last record that was returned."""
+        if last is None or stored == last:
+            lsn = self.received_lsn
+        else:
+            lsn = (stored or {}).get("lsn_commit") or 0
+        self._connection.confirm(lsn)

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from moldau.testing import Cluster
+from tests.harness.scraping import MeasuredCluster, measured_cluster
 from tests.harness.tiered.worlds import (
     consume,
     local,
@@ -20,7 +21,7 @@ from tests.harness.tiered.worlds import (
     tiered_config,
     tiered_topic,
 )
-from tests.harness.tools import run_tool
+from tests.harness.tools import ToolRun, run_tool
 from tests.harness.waiting import eventually
 
 
@@ -30,9 +31,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def cluster(folder: Path) -> Iterator[Cluster]:
-    with Cluster(config=tiered_config(folder)) as cluster:
-        yield cluster
+def measured(folder: Path) -> Iterator[MeasuredCluster]:
+    with measured_cluster(config=tiered_config(folder)) as measured:
+        yield measured
+
+
+@pytest.fixture(scope="module")
+def cluster(measured: MeasuredCluster) -> Cluster:
+    return measured.cluster
 
 
 def filled(cluster: Cluster, folder: Path, topic: str, count: int = 55, **configs: Any) -> None:
@@ -96,6 +102,65 @@ def test_a_deleted_topic_leaves_nothing_in_the_store(cluster: Cluster, folder: P
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
     admin.delete_topics([topic])[topic].result(30)
     eventually(lambda: not list(folder.glob(f"kafka-tiered-storage/{topic}-*")))
+
+
+def test_metrics_show_both_tiers(measured: MeasuredCluster, folder: Path, topic: str) -> None:
+    filled(measured.cluster, folder, topic)
+    assert len(consume(measured.cluster.bootstrap_servers, topic, 0, 55)) == 55
+    prefix = "kafka_server_brokertopicmetrics_remote"
+    copied = measured.sums(f"{prefix}copybytes_total", topic=topic)
+    assert copied == sum(path.stat().st_size for path in folder.glob(f"*/{topic}-*/*.log"))
+    assert measured.sums(f"{prefix}fetchbytes_total", topic=topic) == copied
+    assert measured.sums(f"{prefix}copyrequests_total", topic=topic) == len(stored(folder, topic))
+    eventually(lambda: measured.sums(f"{prefix}logsizebytes", topic=topic) == copied)
+    assert measured.sums(f"{prefix}copylagsegments", topic=topic) == 0
+    assert measured.sums(f"{prefix}fetcherrors_total", topic=topic) == 0
+
+
+@pytest.mark.parametrize(
+    ("configs", "reason"),
+    [
+        ({"cleanup_policy": "compact"}, "only supports topics with cleanup.policy=delete"),
+        ({"retention_ms": "1000", "local_retention_ms": "2000"}, "must not be more than retention.ms"),
+        ({"remote_log_copy_disable": "true"}, "must be set to the identical value"),
+    ],
+)
+def test_what_tiered_storage_does_not_allow_is_refused(
+    cluster: Cluster, topic: str, configs: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(KafkaException, match=reason):
+        tiered_topic(cluster.bootstrap_servers, topic, **configs)
+
+
+def test_disabling_deletes_what_is_remote(cluster: Cluster, folder: Path, topic: str) -> None:
+    filled(cluster, folder, topic)
+    (first_local,) = local(cluster.data_dir, topic)
+    refused = alter(cluster, topic, "remote.storage.enable=false")
+    assert "without deleting remote data" in refused.out + refused.err
+    assert alter(cluster, topic, "remote.storage.enable=false,remote.log.delete.on.disable=true").code == 0
+    eventually(lambda: not list(folder.glob(f"kafka-tiered-storage/{topic}-*")))
+    assert offset(cluster, topic, "earliest") == first_local
+    assert consume(cluster.bootstrap_servers, topic, first_local, 55 - first_local) == list(
+        range(first_local, 55)
+    )
+
+
+def test_nothing_is_copied_while_copying_is_disabled(cluster: Cluster, folder: Path, topic: str) -> None:
+    filled(cluster, folder, topic)
+    remote = stored(folder, topic)
+    assert alter(cluster, topic, "remote.log.copy.disable=true,local.retention.bytes=-2").code == 0
+    produce(cluster.bootstrap_servers, topic, range(55, 85))
+    assert consume(cluster.bootstrap_servers, topic, 0, 85) == list(range(85))
+    assert stored(folder, topic) == remote
+    assert len(local(cluster.data_dir, topic)) > 1
+
+
+def alter(cluster: Cluster, topic: str, configs: str) -> ToolRun:
+    return run_tool(
+        "kafka-configs",
+        *("--bootstrap-server", cluster.bootstrap_servers, "--alter"),
+        *("--entity-type", "topics", "--entity-name", topic, "--add-config", configs),
+    )
 
 
 def test_everything_is_there_after_a_crash(folder: Path, tmp_path: Path, topic: str) -> None:

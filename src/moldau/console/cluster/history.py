@@ -17,7 +17,6 @@ from moldau.lag.evaluation.verdicts import LagSnapshot
 #: An hour of refreshes.
 _MOST_POINTS: Final = 1800
 _MOST_LAG_POINTS: Final = 600
-_LEAST_S: Final = 1.0
 
 
 class Rate(NamedTuple):
@@ -39,10 +38,7 @@ class History:
         ends = _values(snapshot, "end")
         sizes = _values(snapshot, "size")
         seconds = (snapshot.time_ms - self._time_ms) / 1000
-        if self._time_ms and seconds < _LEAST_S:
-            # An action has requested this snapshot; a rate over so short a time would be a spike.
-            return
-        if self._time_ms:
+        if self._time_ms and seconds > 0:
             self.rates.append(
                 Rate(
                     snapshot.time_ms,

@@ -1,8 +1,8 @@
 """Plugins by name: connectors, converters, transformations and predicates.
 
 A plugin is found by its full Java name (`org.apache.kafka.connect.file.FileStreamSinkConnector`), its class
-name (`FileStreamSinkConnector`), the class name without the kind (`FileStreamSink`), or the name of an entry
-point in the group `moldau.connectors`:
+name (`FileStreamSinkConnector`), the class name without the kind (`FileStreamSink`), or the name of an
+entry point in the group `moldau.connectors`:
 
     [project.entry-points."moldau.connectors"]
     numbers = "my_package:NumbersConnector"
@@ -74,6 +74,12 @@ _BUILT_IN: Final[dict[PluginType, Mapping[str, str | Callable[[], Any]]]] = {
             f"{_CONNECTORS}.files.sink:FileStreamSinkConnector"
         ),
         "io.confluent.connect.jdbc.JdbcSinkConnector": f"{_CONNECTORS}.jdbc.sink.connector:JdbcSinkConnector",
+        "delta": f"{_CONNECTORS}.lake.delta.connector:DeltaSinkConnector",
+        "iceberg": f"{_CONNECTORS}.lake.iceberg.connector:IcebergSinkConnector",
+        # The name in Iceberg's own distribution.
+        "org.apache.iceberg.connect.IcebergSinkConnector": (
+            f"{_CONNECTORS}.lake.iceberg.connector:IcebergSinkConnector"
+        ),
     },
     PluginType.SOURCE: {
         "org.apache.kafka.connect.file.FileStreamSourceConnector": (

@@ -106,14 +106,7 @@ _V2: Final[dict[str, Schema]] = {
     ),
     "PositionsV2": _object(
         offsets=_list(
-            _object(
-                "topic",
-                "partition",
-                "offset",
-                **_PARTITION_V2["properties"],
-                offset=_INTEGER,
-                metadata=_STRING,
-            )
+            _object("topic", "partition", "offset", **_PARTITION_V2["properties"], offset=_INTEGER)
         ),
         timestamps=_list(
             _object("topic", "partition", "timestamp", **_PARTITION_V2["properties"], timestamp=_TIME)
@@ -220,18 +213,14 @@ _V3: Final[dict[str, Schema]] = {
         _object(
             "offsets",
             offsets=_list(
-                {
-                    **_object(
-                        "topic_name",
-                        "partition_id",
-                        "offset",
-                        topic_name=_STRING,
-                        partition_id=_INTEGER,
-                        offset=_INTEGER,
-                    ),
-                    # Records as they were read.
-                    "additionalProperties": True,
-                }
+                _object(
+                    "topic_name",
+                    "partition_id",
+                    "offset",
+                    topic_name=_STRING,
+                    partition_id=_INTEGER,
+                    offset=_INTEGER,
+                )
             ),
         ),
         "The last records that were processed; the offsets after them are committed.",

@@ -168,9 +168,15 @@ class RemoteReads:
                 upper_bound=bound,
                 min_one_batch=True,
             )
-            if found.data or wanted >= min(bound, log.local_log_start_offset):
+            if found.data or found.next_offset == wanted or found.next_offset >= bound:
                 break
-            wanted = segment.end_offset + 1
+            wanted = found.next_offset
+            if wanted >= log.local_log_start_offset:
+                # The last remote records were compacted away before the topic was tiered.
+                found = await self._in_thread(_read_local, log, wanted, max_bytes, bound)
+                break
+        else:
+            return RemoteFetch(RemoteRead(memoryview(b""), offset, offset), [])
         if found.data:
             self._read_ahead(segment, found.next_offset)
         aborted: list[AbortedInLog] = []
@@ -259,6 +265,13 @@ class RemoteReads:
                 ErrorCode.REQUEST_TIMED_OUT, f"the remote store did not answer within {timeout_ms} ms"
             ) from None
         return None
+
+
+def _read_local(log: Log, offset: int, max_bytes: int, upper_bound: int) -> RemoteRead:
+    found = log.reader.read(offset, max_bytes, upper_bound=upper_bound, blocking=True)
+    if found is None:
+        return RemoteRead(memoryview(b""), offset, offset)
+    return RemoteRead(memoryview(b"".join(found.parts)), found.first_offset, found.next_offset)
 
 
 def _id_of(partition: Partition) -> PartitionId:

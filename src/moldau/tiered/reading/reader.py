@@ -37,7 +37,11 @@ _MAX_CURSORS = 1024
 
 
 class RemoteRead(NamedTuple):
-    """Whole batches of a remote segment; `data` is empty if it has none at or after the offset."""
+    """Whole batches of a remote segment.
+
+    `data` is empty if there is nothing below the upper bound, or if the segment ends before the offset: then
+    `next_offset` is the one after the segment.
+    """
 
     data: memoryview
     first_offset: int
@@ -86,7 +90,9 @@ class RemoteReader:
         min_one_batch: bool,
     ) -> RemoteRead:
         first = self._first(segment, position, offset)
-        if first is None or first.header.base_offset >= upper_bound:
+        if first is None:
+            return RemoteRead(memoryview(b""), offset, max(offset, segment.end_offset + 1))
+        if first.header.base_offset >= upper_bound:
             return RemoteRead(memoryview(b""), offset, offset)
         position, header, data = first
         size = header.size_in_bytes
@@ -127,14 +133,17 @@ class RemoteReader:
 
     def _scan(self, segment: RemoteSegment, position: int) -> Iterator[_Found]:
         """Iterate over batches; the data of each begins with it and may be longer or incomplete."""
-        data, start = memoryview(b""), position
+        data, start, least = memoryview(b""), position, segment.start_offset
+        block = min(_SEARCH_BYTES, self._chunks.chunk_bytes)
         while segment.size - position >= BATCH_HEADER_SIZE:
             here = position - start
             if len(data) - here < BATCH_HEADER_SIZE:
-                data, start, here = self._chunks.read(segment, position, _SEARCH_BYTES), position, 0
+                data, start, here = self._chunks.read(segment, position, block), position, 0
             header = read_batch_header(data, here)
             if header.size_in_bytes > segment.size - position:
                 raise CorruptBatch(f"a batch at position {position} extends past the end of the segment")
+            _check_offsets(segment, header, position, least)
+            least = header.next_offset
             yield _Found(position, header, data[here:])
             position += header.size_in_bytes
 
@@ -195,18 +204,23 @@ def _whole_batches(
     segment: RemoteSegment, data: memoryview, position: int, upper_bound: int
 ) -> tuple[int, int]:
     """Return how many bytes are whole batches below the bound, and the offset after them."""
-    here, next_offset = 0, -1
+    here, next_offset = 0, segment.start_offset
     while len(data) - here >= BATCH_HEADER_SIZE:
         header = read_batch_header(data, here)
+        _check_offsets(segment, header, position + here, next_offset)
         if header.size_in_bytes > len(data) - here or header.base_offset >= upper_bound:
             break
         if not check_crc(data, here, header):
             raise CorruptBatch(f"the checksum at position {position + here} does not match")
-        if not segment.start_offset <= header.base_offset <= header.last_offset <= segment.end_offset:
-            raise CorruptBatch(f"offset {header.base_offset} at position {position + here} is wrong")
         here += header.size_in_bytes
         next_offset = header.next_offset
     return here, next_offset
+
+
+def _check_offsets(segment: RemoteSegment, header: BatchHeader, position: int, least: int) -> None:
+    """Raise `CorruptBatch` for offsets that cannot be there; the checksum does not cover them."""
+    if not least <= header.base_offset <= header.last_offset <= segment.end_offset:
+        raise CorruptBatch(f"offset {header.base_offset} at position {position} cannot be there")
 
 
 def _last_at_most(data: bytes, entry: Struct, key: int, value: int, result: int) -> int:

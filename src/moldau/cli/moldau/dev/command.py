@@ -30,6 +30,9 @@ Secure = Annotated[
         help="Listen with TLS and SCRAM, and print what clients need. A cluster keeps its security.",
     ),
 ]
+Tiered = Annotated[
+    bool, typer.Option("--tiered", help="Enable tiered storage, with the folder DATA-remote as the store.")
+]
 Registry = Annotated[bool, typer.Option("--registry", help="Run a schema registry, too.")]
 Rest = Annotated[bool, typer.Option("--rest", help="Run a REST proxy, too.")]
 Connect = Annotated[bool, typer.Option("--connect", help="Run a Connect worker, too.")]
@@ -83,6 +86,7 @@ def dev(
     data: Data = "data",
     setting: Setting = None,
     secure: Secure = False,
+    tiered: Tiered = False,
     registry: Registry = False,
     rest: Rest = False,
     connect: Connect = False,
@@ -103,6 +107,7 @@ def dev(
     from moldau.cli.moldau.dev.cluster import dev_cluster, planned_brokers
     from moldau.cli.moldau.dev.node import DEFAULT_PORT, checked_format, dev_node
     from moldau.cli.moldau.dev.services import DevServices
+    from moldau.cli.moldau.dev.tiered import tiered_settings
 
     announce = Console(highlight=False, soft_wrap=True, markup=False).print
 
@@ -118,7 +123,8 @@ def dev(
         ports.append(console_port if console else None)
         with DevServices(*ports, verbose=verbose) as services:
             # Of a setting that is given twice, the last one counts: that of the user.
-            settings = (*services.broker_settings, *(setting or ()))
+            remote = tiered_settings(data, count) if tiered else ()
+            settings = (*services.broker_settings, *remote, *(setting or ()))
             return start(settings=settings, verbose=verbose, secure=secure, services=services)
 
     exit_with(work)

@@ -16,6 +16,7 @@ from moldau.server.metrics.collectors.clients import collect_connections, collec
 from moldau.server.metrics.collectors.cluster import ClusterCollector, ElectionCounter, collect_quorum
 from moldau.server.metrics.collectors.groups import GroupCollector, collect_transactions
 from moldau.server.metrics.collectors.process import collect_process
+from moldau.server.metrics.collectors.remote import collect_remote
 from moldau.server.metrics.collectors.replicas import collect_fetch_sessions, collect_logs, collect_replicas
 from moldau.server.metrics.collectors.requests import collect_requests
 from moldau.server.metrics.collectors.telemetry import collect_telemetry
@@ -108,6 +109,8 @@ class NodeCollector:
         await collect_replicas(scrape, turn, broker.replicas, topics, max_partitions)
         self._collect_topics(scrape, broker, topics)
         collect_logs(scrape, broker.logs)
+        if broker.tiered is not None:
+            collect_remote(scrape, broker.tiered, topics)
         collect_fetch_sessions(scrape, broker.fetch_sessions)
         await turn.pause()
         if self._groups is not None:

@@ -1,0 +1,1 @@
+"""Delta Lake tables, written with `deltalake` (delta-rs)."""

@@ -1,0 +1,1 @@
+"""Records to Arrow columns: types, conversion of values, evolution of columns. Pure."""

@@ -1,0 +1,56 @@
+"""A remote store of one's own: the folder store, with faults that a test switches on through a file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from moldau.tiered.state.segments import RemoteSegment
+from moldau.tiered.stores.folder import FolderStore
+from moldau.tiered.stores.interface import RemoteStoreError, SegmentIndexes, SegmentSource
+
+COPY, READ, DELETE, SLOW, DAMAGED = "copy", "read", "delete", "slow", "damaged"
+SLOW_SECONDS = 1.5
+
+
+class FaultyStore(FolderStore):
+    """The file `faults` in the folder contains the names of the present faults."""
+
+    def __init__(self, configs: Mapping[str, str]) -> None:
+        super().__init__(configs)
+        self._faults = Path(configs["dir"]) / "faults"
+
+    def _check(self, fault: str) -> None:
+        if self._has(fault):
+            raise RemoteStoreError(f"503 Slow Down: {fault} is not possible now")
+
+    def _has(self, fault: str) -> bool:
+        return self._faults.exists() and fault in self._faults.read_text().split()
+
+    def copy(self, segment: RemoteSegment, source: SegmentSource) -> None:
+        super().copy(segment, source)
+        # After everything was uploaded: the store has an object that nobody confirmed.
+        self._check(COPY)
+
+    def read(self, segment: RemoteSegment, position: int, size: int) -> bytes:
+        self._check(READ)
+        if self._has(SLOW):
+            time.sleep(SLOW_SECONDS)
+        data = super().read(segment, position, size)
+        if self._has(DAMAGED):
+            middle = len(data) // 2
+            return data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
+        return data
+
+    def read_indexes(self, segment: RemoteSegment) -> SegmentIndexes:
+        self._check(READ)
+        return super().read_indexes(segment)
+
+    def delete(self, segment: RemoteSegment) -> None:
+        self._check(DELETE)
+        super().delete(segment)
+
+
+def set_faults(folder: Path, *faults: str) -> None:
+    (folder / "faults").write_text(" ".join(faults))

@@ -1,0 +1,77 @@
+"""Which segments belong to a log: leader epochs, unclean elections, overlapping copies."""
+
+from __future__ import annotations
+
+import pytest
+
+from moldau.storage.log.leader_epochs import EpochEntry
+from moldau.tiered.state.lineage import (
+    epochs_between,
+    highest_remote_offset,
+    is_in_lineage,
+    remote_log_start,
+    with_records,
+)
+from tests.harness.tiered.segments import DELETED, DELETING, FINISHED, STARTED, move, remote_log, segment
+
+LINEAGE = [EpochEntry(5, 10), EpochEntry(7, 50), EpochEntry(9, 100)]
+
+
+@pytest.mark.parametrize(
+    ("epochs", "start", "end", "accepted"),
+    [
+        ([(5, 10)], 10, 49, True),
+        ([(5, 10), (7, 50)], 10, 60, True),
+        ([(5, 20), (7, 50), (9, 100)], 20, 150, True),
+        # It ends after the epoch ended in the log.
+        ([(5, 10)], 10, 50, False),
+        # The next epoch began elsewhere.
+        ([(5, 10), (7, 40)], 10, 60, False),
+        # An epoch that the log does not have: its records were lost in an unclean election.
+        ([(6, 55)], 55, 60, False),
+        ([(5, 10), (6, 50)], 10, 60, False),
+        # It is newer or older than the log.
+        ([(10, 120)], 120, 130, False),
+        ([(3, 0)], 0, 9, False),
+        # The log starts inside: earlier epochs of the segment no longer matter.
+        ([(3, 0), (5, 10)], 0, 30, True),
+        # It ends at or after the log end offset.
+        ([(9, 100)], 100, 200, False),
+        # Epochs without records do not matter.
+        ([(5, 10), (6, 50), (7, 50)], 10, 60, True),
+    ],
+)
+def test_is_in_lineage(epochs: list[tuple[int, int]], start: int, end: int, accepted: bool) -> None:
+    assert is_in_lineage(segment(1, start, end, epochs), 200, LINEAGE) is accepted
+
+
+def test_epochs_without_records_are_left_out() -> None:
+    epochs = [EpochEntry(1, 0), EpochEntry(2, 10), EpochEntry(3, 10), EpochEntry(4, 20)]
+    assert with_records(epochs) == [EpochEntry(1, 0), EpochEntry(3, 10), EpochEntry(4, 20)]
+
+
+def test_epochs_of_a_range_begin_at_its_start() -> None:
+    assert epochs_between(LINEAGE, 20, 60) == [EpochEntry(5, 20), EpochEntry(7, 50)]
+    assert epochs_between(LINEAGE, 50, 100) == [EpochEntry(7, 50)]
+    assert epochs_between(LINEAGE, 0, 20) == [EpochEntry(5, 10)]
+
+
+def test_the_highest_remote_offset_is_one_of_the_log() -> None:
+    remote = remote_log(segment(1, 10, 49, [(5, 10)]), segment(2, 50, 120, [(7, 50)]))
+    # Epoch 7 ended at 100 in this log: the rest of the segment was lost in an unclean election.
+    assert highest_remote_offset(remote, LINEAGE, 150) == 99
+    assert highest_remote_offset(remote, LINEAGE[:1], 30) == 29
+    assert highest_remote_offset(remote_log(), LINEAGE, 150) == -1
+
+
+def test_the_remote_log_starts_with_its_first_readable_segment() -> None:
+    first, second = segment(1, 10, 29, [(5, 10)]), segment(2, 30, 49, [(5, 30)])
+    remote = remote_log(first, second)
+    assert remote_log_start(remote, LINEAGE, 0) == 10
+    move(remote, first, DELETING)
+    assert remote_log_start(remote, LINEAGE, 0) == 30
+    move(remote, first, DELETED)
+    move(remote, second, DELETING)
+    assert remote_log_start(remote, LINEAGE, 0) is None
+    move(remote, segment(3, 50, 60, [(7, 50)]), STARTED, FINISHED)
+    assert remote_log_start(remote, LINEAGE, 55) == 55

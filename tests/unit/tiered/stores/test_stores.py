@@ -1,0 +1,105 @@
+"""Every store keeps what it was given: in a folder, and in an S3 server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from moldau.base.errors import KafkaError
+from moldau.tiered.stores.folder import FolderStore
+from moldau.tiered.stores.interface import (
+    RemoteSegmentMissing,
+    RemoteStore,
+    RemoteStoreError,
+    SegmentIndexes,
+)
+from moldau.tiered.stores.loading import load_store
+from moldau.tiered.stores.objects import ObjectStore
+from tests.harness.tiered.s3 import s3_configs, s3_server
+from tests.harness.tiered.segments import Source, segment
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[str]:
+    with s3_server() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture(params=["folder", "s3"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> RemoteStore:
+    if request.param == "folder":
+        return FolderStore({"dir": str(tmp_path)})
+    return ObjectStore(s3_configs(request.getfixturevalue("s3"), tmp_path.name))
+
+
+def test_a_store_returns_what_it_was_given(store: RemoteStore) -> None:
+    source = Source(0, [bytes([n]) * 5000 for n in range(200)])
+    item = segment(1, 0, 199, size=source.size)
+    assert store.copy(item, source) is None
+    assert store.read_indexes(item) == source.indexes()
+    assert store.read(item, 0, source.size) == source.data
+    assert store.read(item, 777, 5000) == source.data[777:5777]
+    assert store.read(item, source.size - 5, 100) == source.data[-5:]
+    other = segment(2, 0, 199, size=source.size)
+    with pytest.raises(RemoteSegmentMissing):
+        store.read(other, 0, 10)
+    with pytest.raises(RemoteSegmentMissing):
+        store.read_indexes(other)
+
+
+def test_deletions_may_be_repeated(store: RemoteStore) -> None:
+    source = Source(0, [b"x" * 100] * 5)
+    items = [segment(number, 0, 4, size=source.size) for number in (1, 2)]
+    for item in items:
+        store.copy(item, source)
+    store.delete(items[0])
+    store.delete(items[0])
+    with pytest.raises(RemoteSegmentMissing):
+        store.read(items[0], 0, 10)
+    assert store.read(items[1], 0, 10) == source.data[:10]
+
+
+def test_copies_may_be_repeated(store: RemoteStore) -> None:
+    source = Source(0, [b"x" * 100] * 5)
+    item = segment(1, 0, 4, size=source.size)
+    store.copy(item, source)
+    store.copy(item, source)
+    assert store.read(item, 0, source.size) == source.data
+
+
+def test_an_unreachable_service_is_a_store_error() -> None:
+    configs = s3_configs("http://127.0.0.1:1", "gone") | {"retry.timeout.ms": "200"}
+    source = Source(0, [b"x"])
+    with pytest.raises(RemoteStoreError, match="cannot copy"):
+        ObjectStore(configs).copy(segment(1, 0, 0, size=source.size), source)
+
+
+def test_damaged_indexes_are_refused() -> None:
+    packed = SegmentIndexes(b"1", b"22", b"", b"333", b"4").pack()
+    assert SegmentIndexes.unpack(packed) == SegmentIndexes(b"1", b"22", b"", b"333", b"4")
+    for damaged in (packed[:-1], packed + b"x", b"", b"nonsense" + packed[8:]):
+        with pytest.raises(RemoteStoreError, match="damaged"):
+            SegmentIndexes.unpack(damaged)
+
+
+@pytest.mark.parametrize(
+    ("name", "configs", "reason"),
+    [
+        ("io.aiven.kafka.tieredstorage.RemoteStorageManager", {}, "must name a Python class"),
+        ("FolderStore", {}, "write it as package.module.Class"),
+        ("moldau.tiered.stores.folder.Nothing", {}, "cannot be loaded"),
+        ("moldau.tiered.stores.folder.FolderStore", {}, "set rsm.config.dir"),
+        ("moldau.tiered.stores.objects.ObjectStore", {}, "set rsm.config.url"),
+        ("moldau.tiered.stores.objects.ObjectStore", {"url": "what://x"}, "cannot be used"),
+    ],
+)
+def test_a_store_that_cannot_be_used_is_explained(name: str, configs: Mapping[str, str], reason: str) -> None:
+    with pytest.raises(KafkaError, match=reason):
+        load_store(name, None, configs)
+
+
+def test_the_class_name_of_apache_kafka_is_the_folder_store(tmp_path: Path) -> None:
+    name = "org.apache.kafka.server.log.remote.storage.LocalTieredStorage"
+    assert isinstance(load_store(name, None, {"dir": str(tmp_path)}), FolderStore)

@@ -177,9 +177,16 @@ def test_configs_of_all_topics(world: World, rest: Api) -> None:
     for name in ("v3-all-a", "v3-all-b"):
         changed = becomes(rest, world.v3(f"/topics/{name}/configs/retention.ms"), value="1000")
         assert changed in rest("GET", world.v3("/topics/-/configs")).body["data"]
-    partly = {"data": [{"topic_name": "v3-missing", "configs": change}]}
-    failed = rest("POST", world.v3("/topics/-/configs:alter"), partly)
-    assert (failed.status, failed.body["failures"][0]["error_code"]) == (207, 40403)
+    path = world.v3("/topics/-/configs:alter")
+    missing = {"topic_name": "v3-missing", "configs": change}
+    assert rest("POST", path, {"data": [missing]}).error == (404, 40403)
+    unknown = {"topic_name": "v3-all-a", "configs": [{"name": "retention.sm", "value": "1"}]}
+    assert rest("POST", path, {"data": [unknown]}).error == (404, 404)
+    refused = {"topic_name": "v3-all-b", "configs": [{"name": "retention.ms", "value": "soon"}]}
+    answer = rest("POST", path, {"data": [both[0], refused]})
+    assert answer.status == 207
+    [failed] = answer.body["failures"]
+    assert (failed["topic_name"], failed["error_code"]) == ("v3-all-b", 40002)
 
 
 def test_broker_configs(world: World, rest: Api) -> None:

@@ -9,6 +9,7 @@ from moldau.client.admin.client import checked
 from moldau.client.admin.configs import AlterConfig, AlterOperation, ConfigEntry, ConfigResource, ResourceType
 from moldau.config.definition import ConfigSource
 from moldau.config.topic import TOPIC_CONFIGS
+from moldau.http.errors import ApiError
 from moldau.rest.errors import bad_request, not_found, of_kafka
 from moldau.rest.request import NO_CONTENT, Request, Response, json_response
 from moldau.rest.v3.clusters import found_broker
@@ -170,7 +171,7 @@ async def alter_configs(request: Request) -> Response:
 
 
 async def alter_all_topic_configs(request: Request) -> Response:
-    """Alter the configs of several topics; 207 with the failures if there are any."""
+    """Alter the configs of several topics; 404 if one does not exist, 207 with the failures of Kafka."""
     body = await json_object(request)
     await checked_cluster(request)
     entries = body.get("data")
@@ -182,6 +183,12 @@ async def alter_all_topic_configs(request: Request) -> Response:
             raise bad_request("An entry of data has topic_name and configs.")
         changed = changes.setdefault(ConfigResource(ResourceType.TOPIC, each["topic_name"]), [])
         changed += _changes(each.get("configs"))
+    found = checked(await request.clients.admin.describe_configs(list(changes)))
+    for topic, wanted in changes.items():
+        known = {entry.name for entry in found[topic]}
+        for change in wanted:
+            if change.name not in known:
+                raise _unknown(request, change.name, f"topic {topic.name}")
     results = await request.clients.admin.incremental_alter_configs(
         changes, validate_only=body.get("validate_only") is True
     )
@@ -208,8 +215,12 @@ async def _check_known(request: Request, subject: _Subject, names: list[str]) ->
     known = {entry.name for entry in await _entries(request, subject)}
     for name in names:
         if name not in known:
-            cluster = request.params["cluster_id"]
-            raise not_found(f"Config {name} cannot be found for {subject.label} in cluster {cluster}.")
+            raise _unknown(request, name, subject.label)
+
+
+def _unknown(request: Request, name: str, label: str) -> ApiError:
+    cluster = request.params["cluster_id"]
+    return not_found(f"Config {name} cannot be found for {label} in cluster {cluster}.")
 
 
 async def _alter(

@@ -17,7 +17,7 @@ from moldau.rest.engine.threads import DaemonThreads
 from moldau.rest.errors import of_kafka
 from moldau.rest.formats.schemas import SchemaFormats
 from moldau.rest.request import Request, Response, check_json
-from moldau.rest.routes import ROUTES
+from moldau.rest.routes import routes
 from moldau.rest.routing import Router
 from moldau.rest.settings import RestSettings
 
@@ -35,7 +35,7 @@ class RestProxy:
     def __init__(self, settings: RestSettings, version: str) -> None:
         self.settings = settings
         self.version = version
-        self._router = Router(ROUTES)
+        self._router = Router(routes(settings))
         self._expiring: asyncio.Future[None] | None = None
 
     @property

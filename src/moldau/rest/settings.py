@@ -16,6 +16,9 @@
 | `consumer.threads` | 4 | threads for blocking calls of all consumers |
 | `api.v3.produce.batch.maximum.entries` | 10 | records in a v3 batch |
 | `streaming.connection.max.duration.ms` | 86400000 | longest streaming request |
+| `api.v2.enable`, `api.v3.enable` | true | serve the endpoints of this version |
+| `api.endpoints.allowlist` | all | names of the endpoints to serve, such as `api.v3.acls.*` |
+| `api.endpoints.blocklist` | none | names of endpoints to disable; others remain |
 | `max.block.ms` | 60000 | longest wait for space in the producer's buffer |
 | `confluent.rest.auth.propagate.method` | NONE | SASL: log in to Kafka with the caller's credentials |
 | `propagated.clients.max` | 64 | users with clients of their own at the same time |
@@ -29,7 +32,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from moldau.config.definition import ConfigError, invalid_value
-from moldau.http.settings import integer
+from moldau.http.settings import boolean, integer
 
 #: Settings of the proxy that begin like properties of consumers.
 _OWN_CONSUMER_SETTINGS: Final = frozenset(
@@ -64,6 +67,11 @@ class RestSettings:
     batch_max_entries: int = 10
     stream_max_ms: int = 86_400_000
     max_block_ms: int = 60_000
+    v2_enabled: bool = True
+    v3_enabled: bool = True
+    #: Names of endpoints; an empty allow list allows all.
+    allowed: frozenset[str] = frozenset()
+    blocked: frozenset[str] = frozenset()
     propagate: bool = False
     max_propagated: int = 64
     propagated_timeout_ms: int = 600_000
@@ -93,6 +101,10 @@ class RestSettings:
             batch_max_entries=integer(properties, "api.v3.produce.batch.maximum.entries", 10),
             stream_max_ms=integer(properties, "streaming.connection.max.duration.ms", 86_400_000),
             max_block_ms=integer(properties, "max.block.ms", 60_000),
+            v2_enabled=boolean(properties, "api.v2.enable", True),
+            v3_enabled=boolean(properties, "api.v3.enable", True),
+            allowed=_names(properties, "api.endpoints.allowlist"),
+            blocked=_names(properties, "api.endpoints.blocklist"),
             propagate=_propagate(properties),
             max_propagated=max(1, integer(properties, "propagated.clients.max", 64)),
             propagated_timeout_ms=integer(properties, "propagated.clients.timeout.ms", 600_000),
@@ -120,6 +132,10 @@ def _registry(properties: Mapping[str, str]) -> dict[str, str] | None:
 def _fetch_min_bytes(properties: Mapping[str, str]) -> int:
     is_default = properties.get("fetch.min.bytes", "").strip() in ("", "-1")
     return -1 if is_default else integer(properties, "fetch.min.bytes", -1)
+
+
+def _names(properties: Mapping[str, str], name: str) -> frozenset[str]:
+    return frozenset(each.strip() for each in properties.get(name, "").split(",")) - {""}
 
 
 def _propagate(properties: Mapping[str, str]) -> bool:

@@ -13,6 +13,7 @@ import pytest
 
 from moldau.local.ports import ReservedPorts
 from moldau.security.tls.authority import Authority
+from tests.harness.rest_proxy import rest_proxy
 from tests.integration.rest.conftest import World
 
 COMMANDS = Path(sys.executable).parent
@@ -62,12 +63,24 @@ def test_start_script_with_a_file_and_https(world: World, tmp_path: Path) -> Non
         process.stdout.close()
 
 
+def test_disabled_endpoints(world: World) -> None:
+    settings = {"api_v2_enable": "false", "api_endpoints_blocklist": "api.v3.topics.create,api.v3.acls.*"}
+    with rest_proxy(world.bootstrap, **settings) as rest:
+        assert rest("GET", "/topics").error == (404, 404)
+        assert rest("GET", world.v3("/topics")).status == 200
+        assert rest("POST", world.v3("/topics"), {"topic_name": "disabled"}).error == (405, 405)
+        assert rest("GET", world.v3("/acls")).error == (404, 404)
+        assert rest("DELETE", world.v3("/acls")).error == (405, 405)
+        assert rest("GET", world.v3("/topics/disabled")).error == (404, 40403)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--bootstrap-server", "{broker}", "--set", "consumer.threads=many"], "consumer.threads"),
         (["--bootstrap-server", "{broker}", "--set", "listeners=ftp://x"], "listeners has ftp://x"),
         (["--bootstrap-server", "{broker}", "--port", "{taken}"], "Cannot listen on"),
+        (["--bootstrap-server", "{broker}", "--set", "api.endpoints.allowlist=topics"], "no such endpoint"),
         ([], "bootstrap-server"),
     ],
 )

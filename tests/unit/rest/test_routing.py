@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from moldau.http.errors import ApiError
-from moldau.rest.routes import ROUTES
+from moldau.rest.routes import routes
 from moldau.rest.routing import Router
+from moldau.rest.settings import RestSettings
 
+ROUTES = routes(RestSettings.from_properties({"bootstrap.servers": "k:9092"}))
 ROUTER = Router(ROUTES)
 
 

@@ -34,6 +34,7 @@ V2_ROUTES: Final = (
     Route(
         "GET", "/", "Answer with an empty object, to check that the proxy is alive", topics.root, produces=_V2
     ),
+    Route("POST", "/", "Answer with an empty object", topics.root, produces=_V2),
     Route("GET", "/topics", "List the names of the topics", topics.list_topics, produces=_V2),
     Route(
         "GET",

@@ -41,12 +41,12 @@ def test_state_is_stored_in_topics_and_survives_kill_9(
     written = tmp_path / "out.txt"
     worker = start_worker()
     assert worker.create("in", source).status == 201
-    worker.create("out", sink)
+    worker.create(f"{group}-out", sink)
     worker.wait_for("in")
     eventually(lambda: lines_of(written) == ["one", "two"], what=worker.log)
     read = lambda: worker.api("GET", "/connectors/in/offsets").body["offsets"]  # noqa: E731
     eventually(lambda: read() == [{"partition": {"filename": "in.txt"}, "offset": {"position": 8}}])
-    eventually(lambda: worker.api("GET", "/connectors/out/offsets").body["offsets"] != [])
+    eventually(lambda: worker.api("GET", f"/connectors/{group}-out/offsets").body["offsets"] != [])
     worker.kill()
     with (tmp_path / "in.txt").open("a") as file:
         file.write("three\n")

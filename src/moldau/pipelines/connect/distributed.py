@@ -78,6 +78,7 @@ class DistributedWorker:
             lambda: self._group.generation,
             self._clock.time_ms,
             track_topics=self._settings.topic_tracking,
+            hide=self._providers.hide,
         )
         self._herder = Herder(
             self._settings,

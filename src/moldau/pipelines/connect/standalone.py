@@ -58,6 +58,7 @@ class StandaloneWorker:
             lambda: group.generation,
             SystemClock().time_ms,
             track_topics=self._settings.topic_tracking,
+            hide=self._providers.hide,
         )
         self._herder = Herder(
             self._settings, self._plugins, self._providers, store, group, self._host, reports

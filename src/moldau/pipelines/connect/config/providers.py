@@ -30,6 +30,10 @@ from moldau.pipelines.connect.data.errors import ConfigError
 
 _VARIABLE: Final = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}")
 _PREFIX: Final = "config.providers"
+_HIDDEN: Final = "[hidden]"
+_MOST_SECRETS: Final = 1000
+#: A shorter text would hide parts of other words.
+_SHORTEST_SECRET: Final = 3
 _KAFKA: Final = "org.apache.kafka.common.config.provider."
 
 
@@ -110,6 +114,8 @@ class ConfigProviders:
         """Create the providers that the worker's settings declare; `ConfigError` names a wrong one."""
         names = [each.strip() for each in worker.get(_PREFIX, "").split(",") if each.strip()]
         self._providers: dict[str, Provider] = {name: _create(name, worker) for name in names}
+        #: The values that were read, so that they can be hidden.
+        self._secrets: dict[str, None] = {}
 
     def resolve(self, config: Mapping[str, str]) -> dict[str, str]:
         """Return a copy of which all variables are replaced; `ConfigError` if one cannot be read."""
@@ -123,7 +129,20 @@ class ConfigProviders:
     def _replacement(self, match: re.Match[str]) -> str:
         provider = self._providers.get(match[1])
         found = None if provider is None else provider.get(match[3] or "", match[4])
-        return match[0] if found is None else found
+        if found is None:
+            return match[0]
+        self._secrets.pop(found, None)
+        self._secrets[found] = None
+        if len(self._secrets) > _MOST_SECRETS:
+            del self._secrets[next(iter(self._secrets))]
+        return found
+
+    def hide(self, text: str) -> str:
+        """Return a text, such as a trace, without the secrets that were read."""
+        for secret in sorted(self._secrets, key=len, reverse=True):
+            if len(secret) >= _SHORTEST_SECRET:
+                text = text.replace(secret, _HIDDEN)
+        return text
 
 
 def has_variable(value: str | None) -> bool:

@@ -99,6 +99,7 @@ class ConnectorSlot:
 
     def fail(self, error: Exception) -> None:
         self._failed = True
+        logger.error("Connector %s failed: %s", self.name, self._reports.hide(trace_of(error)))
         self._reports.connector(self.name, State.FAILED, self.version, trace_of(error))
 
     async def settled(self) -> None:
@@ -126,7 +127,6 @@ class ConnectorSlot:
                 self._retry_s = min(max(self._retry_s * 2, _FIRST_RETRY_S), _LONGEST_RETRY_S)
                 logger.warning("The tasks of connector %s are not configured yet: %s", self.name, error)
             except Exception as error:  # noqa: BLE001 - whatever a connector raises is its status
-                logger.warning("Connector %s failed: %s", self.name, error)
                 self._current = wanted
                 self.fail(error)
             if not self._changed.is_set():
@@ -175,7 +175,8 @@ class ConnectorSlot:
             try:
                 await asyncio.to_thread(connector.stop)
             except Exception as error:  # noqa: BLE001 - a connector that cannot stop is gone nevertheless
-                logger.warning("Connector %s failed to stop: %s", self.name, error)
+                reason = self._reports.hide(str(error))
+                logger.warning("Connector %s failed to stop: %s", self.name, reason)
 
     async def _plan_tasks(self, config: Properties) -> None:
         connector = self._connector

@@ -30,7 +30,7 @@ from moldau.pipelines.connect.worker.loggers import Loggers
 from moldau.pipelines.connect.worker.reports import Reports
 from moldau.pipelines.connect.worker.runtime import Runtime
 from moldau.pipelines.connect.worker.task.clients import group_id
-from moldau.pipelines.connect.worker.validation import Validation, errors_of
+from moldau.pipelines.connect.worker.validation import Validation, errors_of, hide_secrets
 
 logger = logging.getLogger(__name__)
 
@@ -200,9 +200,11 @@ class Herder:
         """Return the validation of a configuration; `ApiError` 400 if its class is unknown."""
         try:
             resolved = self.providers.resolve(config)
-            return await asyncio.to_thread(self.validation.validate, resolved)
+            infos = await asyncio.to_thread(self.validation.validate, resolved)
         except ConnectError as error:
-            raise bad_request(str(error)) from None
+            raise bad_request(self.providers.hide(str(error))) from None
+        hide_secrets(infos, config, self.providers.hide)
+        return infos
 
     def _check_group(self, name: str, config: Properties, infos: dict[str, Any]) -> None:
         """Refuse a sink whose consumer group would be that of the workers."""

@@ -26,12 +26,15 @@ class Reports:
         clock_ms: Callable[[], int],
         *,
         track_topics: bool,
+        hide: Callable[[str], str],
     ) -> None:
+        """`hide` removes secrets from traces."""
         self._store = store
         self.worker_id = worker_id
         self._generation = generation
         self._clock_ms = clock_ms
         self._track_topics = track_topics
+        self.hide = hide
 
     def connector(self, name: str, state: State, version: str | None, trace: str | None = None) -> None:
         self._store.put_connector_status(name, self._status(state, version, trace))
@@ -65,4 +68,5 @@ class Reports:
         return status is None or status.worker_id == self.worker_id or status.generation <= self._generation()
 
     def _status(self, state: State, version: str | None, trace: str | None) -> Status:
-        return Status(state, self.worker_id, self._generation(), trace, version)
+        shown = None if trace is None else self.hide(trace)
+        return Status(state, self.worker_id, self._generation(), shown, version)

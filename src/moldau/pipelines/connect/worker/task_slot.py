@@ -167,6 +167,7 @@ class TaskSlot:
 
     def _fail(self, trace: str | None) -> None:
         self._running, self._failed = None, True
+        logger.error("Task %s failed: %s", self.id, self._reports.hide(trace or "without a reason"))
         self._reports.task(self.id, State.FAILED, self._version, trace)
         self._changed.set()
 

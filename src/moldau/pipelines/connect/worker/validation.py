@@ -8,7 +8,7 @@ predicates and converters, and overrides of clients.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -27,6 +27,7 @@ from moldau.pipelines.connect.config.definition import (
     ConfigValue,
     convert_to_string,
 )
+from moldau.pipelines.connect.config.providers import has_variable
 from moldau.pipelines.connect.data.errors import ConfigError, ConnectError
 from moldau.pipelines.connect.plugins import Plugins, PluginType
 from moldau.pipelines.connect.sdk import Connector, ExactlyOnceSupport, SourceConnector
@@ -309,6 +310,16 @@ def _value_info(value: ConfigValue, type: ConfigType | None, prefix: str = "") -
         "errors": value.errors,
         "visible": value.visible,
     }
+
+
+def hide_secrets(infos: Mapping[str, Any], properties: Mapping[str, Any], hide: Callable[[str], str]) -> None:
+    """Show the variables of a configuration instead of their values."""
+    for each in infos["configs"]:
+        value = each["value"]
+        raw = properties.get(value["name"])
+        if isinstance(raw, str) and has_variable(raw):
+            value["value"] = raw
+        value["errors"] = [hide(error) for error in value["errors"]]
 
 
 def errors_of(infos: Mapping[str, Any]) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -32,10 +31,9 @@ from moldau.pipelines.connect.worker.task.source import SourceLoop
 from moldau.pipelines.connect.worker.task.spec import TaskSpec
 from moldau.pipelines.connect.worker.task.topics import TopicCreation, topic_groups
 
-logger = logging.getLogger(__name__)
-
 _FLUSH_INTERVAL_MS: Final = 60_000
 _CLOSE_S: Final = 5.0
+_MOST_CAUSES: Final = 20
 
 
 def run_task(spec: TaskSpec, control: Control, plugins: Plugins) -> None:
@@ -43,17 +41,25 @@ def run_task(spec: TaskSpec, control: Control, plugins: Plugins) -> None:
     try:
         connector = plugins.connector(spec.connector_config["connector.class"])
         _runner(connector)(spec, connector, control, plugins)
-    except Exception as error:
-        logger.exception("Task %s failed", spec.id)
+    except Exception as error:  # noqa: BLE001 - the worker logs it, without secrets
         control.link.report(Event.FAILED, trace_of(error))
     else:
         control.link.report(Event.STOPPED)
 
 
 def trace_of(error: BaseException) -> str:
-    """Return the trace that the status of a task shows; the first line is the error, as in Java's."""
+    """Return the trace that the status of a task shows: the error and its causes as in Java's, then ours."""
+    lines: list[str] = []
+    cause = error.__cause__
+    while cause is not None and len(lines) < _MOST_CAUSES:
+        lines.append(f"Caused by: {_named(cause)}\n")
+        cause = cause.__cause__
+    return f"{_named(error)}\n{''.join(lines)}{''.join(traceback.format_exception(error))}"
+
+
+def _named(error: BaseException) -> str:
     name = getattr(error, "java_class", f"{type(error).__module__}.{type(error).__qualname__}")
-    return f"{name}: {error}\n{''.join(traceback.format_exception(error))}"
+    return f"{name}: {error}"
 
 
 def _runner(connector: Connector) -> Callable[[TaskSpec, Any, Control, Plugins], None]:

@@ -118,6 +118,8 @@ class SinkLoop:
         #: Records that the sink could not take yet, and when to put them again.
         self._waiting: list[SinkRecord] = []
         self._retry_at = 0.0
+        #: Records that were read while others wait.
+        self._held: list[ConsumerRecord[Any, Any]] = []
         #: Offsets that are reached when the waiting records are put.
         self._reached: dict[TopicPartition, int] = {}
         self._originals: dict[tuple[str, int, int], ConsumerRecord[Any, Any]] = {}
@@ -152,12 +154,15 @@ class SinkLoop:
         self._follow_pause()
         records = self._poll()
         if self._context.sought:
+            records = [each for each in records if each.topic_partition not in self._context.sought]
             self._seek()
-            return
-        if records and not self._waiting:
-            self._waiting = self._converted(records)
-            self._put()
-        elif self._waiting and time.monotonic() >= self._retry_at:
+        self._held += records
+        if self._waiting:
+            if time.monotonic() >= self._retry_at:
+                self._put()
+        elif self._held:
+            held, self._held = self._held, []
+            self._waiting = self._converted(held)
             self._put()
         due = time.monotonic() - self._flushed_at >= self._flush_interval_s
         if due or self._context.commit_requested:
@@ -228,6 +233,8 @@ class SinkLoop:
         self._errors.failed(Failure(original, Stage.TASK_PUT, name, error))
 
     def assigned(self, partitions: list[TopicPartition]) -> None:
+        if self._is_paused or self._waiting:
+            self.consumer.pause(partitions)
         self._task.open(partitions)
 
     def revoked(self, partitions: list[TopicPartition], *, lost: bool) -> None:
@@ -240,6 +247,7 @@ class SinkLoop:
             for each in self._waiting
             if TopicPartition(each.original_topic, each.original_partition) not in gone
         ]
+        self._held = [each for each in self._held if each.topic_partition not in gone]
         for each in partitions:
             self._positions.pop(each, None)
             self._reached.pop(each, None)
@@ -270,6 +278,7 @@ class SinkLoop:
     def _seek(self) -> None:
         """Continue with the offsets that the task has chosen; records that were read are discarded."""
         sought, self._context.sought = self._context.sought, {}
+        self._held = [each for each in self._held if each.topic_partition not in sought]
         for partition, offset in sought.items():
             self.consumer.seek(partition, offset)
             self._positions[partition] = offset

@@ -73,6 +73,7 @@ _BUILT_IN: Final[dict[PluginType, Mapping[str, str | Callable[[], Any]]]] = {
         "org.apache.kafka.connect.file.FileStreamSinkConnector": (
             f"{_CONNECTORS}.files.sink:FileStreamSinkConnector"
         ),
+        "io.confluent.connect.http.HttpSinkConnector": f"{_CONNECTORS}.http.sink:HttpSinkConnector",
         "io.confluent.connect.jdbc.JdbcSinkConnector": f"{_CONNECTORS}.jdbc.sink.connector:JdbcSinkConnector",
         "delta": f"{_CONNECTORS}.lake.delta.connector:DeltaSinkConnector",
         "iceberg": f"{_CONNECTORS}.lake.iceberg.connector:IcebergSinkConnector",
@@ -91,6 +92,8 @@ _BUILT_IN: Final[dict[PluginType, Mapping[str, str | Callable[[], Any]]]] = {
         "io.confluent.kafka.connect.datagen.DatagenConnector": (
             f"{_CONNECTORS}.datagen.source:DatagenConnector"
         ),
+        "io.confluent.connect.http.HttpSourceConnector": f"{_CONNECTORS}.http.source:HttpSourceConnector",
+        "moldau.connect.WebhookSourceConnector": f"{_CONNECTORS}.http.webhook:WebhookSourceConnector",
         "io.confluent.connect.jdbc.JdbcSourceConnector": (
             f"{_CONNECTORS}.jdbc.source.connector:JdbcSourceConnector"
         ),

@@ -9,7 +9,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 BROKER := $(VENV)/.broker
 STAMP  := $(VENV)/.installed
 
-.PHONY: help up check test java kerberos simulate lint interop bench bench-cluster bench-pipelines bench-services bench-mirror bench-quick clean
+.PHONY: help up check test java kerberos chromium simulate lint interop bench bench-cluster bench-pipelines bench-services bench-mirror bench-quick clean
 
 help:
 	@echo "make up       start a broker on localhost:9092 and the web console on http://localhost:8080 (data in ./data, Ctrl-C stops both)"
@@ -49,7 +49,7 @@ lint: $(STAMP)
 check: lint
 	$(BIN)/python -m pytest -q -m "not interop and not spark" -n $(WORKERS) tests/architecture tests/unit tests/wire tests/scenarios
 
-test: lint java kerberos
+test: lint java kerberos chromium
 	$(BIN)/python -m pytest -m "not interop and not spark" -n $(WORKERS) --dist loadfile
 	$(BIN)/python -m pytest -m "spark and not interop" -n $(WORKERS) --dist loadfile tests/pipelines tests/docs
 
@@ -67,6 +67,16 @@ kerberos: $(STAMP)
 	@$(BIN)/python -c "import gssapi" > /dev/null 2>&1 || { \
 	  echo "Installing the package for Kerberos into $(VENV) ..."; \
 	  $(PIP) --editable ".[dev,kerberos]" > /dev/null 2>&1 || echo "The package for Kerberos could not be installed."; }
+
+# The stories of the web console run in Chromium. Install Debian's where that is possible without a password; without it,
+# they are skipped with a message.
+chromium: $(STAMP)
+	@command -v chromium > /dev/null 2>&1 || command -v google-chrome > /dev/null 2>&1 || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null 2>&1; then \
+	    echo "Installing Chromium for the tests of the web console ..."; \
+	    { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium fonts-dejavu-core; } > /dev/null 2>&1 \
+	      || echo "Chromium could not be installed."; \
+	  else echo "Chromium was not found: the tests of the web console in a browser are skipped."; fi; }
 
 SEEDS ?= 1000
 JOBS  ?= $(shell nproc 2> /dev/null || echo 2)

@@ -10,13 +10,15 @@ from pathlib import Path
 from moldau.local.ports import ReservedPorts
 from tests.docs.shell import Shell
 
-REGISTRY, REST = "Schema registry", "REST proxy"
+REGISTRY, REST, CONSOLE = "Schema registry", "REST proxy", "Web console"
 
 
 class DevServices:
     def __init__(self, folder: Path) -> None:
         reserved = ReservedPorts("127.0.0.1")
-        self.broker, self.registry, self.rest, self.connect = (reserved.choose() for _ in range(4))
+        self.broker, self.registry, self.rest, self.connect, self.console = (
+            reserved.choose() for _ in range(5)
+        )
         reserved.release()
         self.shell = Shell(folder, self.broker)
 
@@ -24,6 +26,7 @@ class DevServices:
         """Replace the ports of the services that a document names."""
         text = text.replace("localhost:8081", f"localhost:{self.registry}")
         text = text.replace("localhost:8083", f"localhost:{self.connect}")
+        text = text.replace("localhost:8080", f"localhost:{self.console}")
         return text.replace("localhost:8082", f"localhost:{self.rest}")
 
     @contextmanager
@@ -31,6 +34,7 @@ class DevServices:
         """Run the command until the services with these titles are ready."""
         ports = f"--port {self.broker} --registry-port {self.registry} --rest-port {self.rest}"
         ports += f" --connect-port {self.connect}"
+        ports += f" --console-port {self.console}"
         process = self.shell.open(f"{command} {ports}")
         assert process.stdout is not None
         try:

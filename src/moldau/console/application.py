@@ -58,7 +58,9 @@ class ConsoleApplication:
         self._sessions = sessions
         self._services = services
         self._audit = audit
-        self._static = StaticFiles(directory=Path(__file__).parent / "static")
+        folder = Path(__file__).parent / "static"
+        self._static = StaticFiles(directory=folder)
+        self._files = {f"/static/{each.relative_to(folder)}" for each in folder.rglob("*.*")}
         self._routes: list[tuple[Route, Callable[[Call], Awaitable[Any]]]] = [
             (Route(path, handler, methods=[method]), handler) for method, path, handler in ROUTES
         ]
@@ -77,7 +79,7 @@ class ConsoleApplication:
         if path == "/healthz":
             return self._health()
         if path.startswith("/static/"):
-            if not (Path(__file__).parent / "static" / path.removeprefix("/static/")).is_file():
+            if path not in self._files:
                 return self._problem(request, None, 404, "This file does not exist.")
             raise _Static(path.removeprefix("/static"))
         session = self._sessions.find(request.cookies.get(COOKIE)) if self._settings.login else None

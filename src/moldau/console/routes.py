@@ -18,6 +18,7 @@ from moldau.console.pages import (
     quotas,
     resets,
     schemas,
+    sql,
     topic,
     topics,
     users,
@@ -77,5 +78,9 @@ ROUTES: Final[tuple[tuple[str, str, Handler], ...]] = (
     ("POST", "/connectors/{connector}/delete", connectors.delete),
     ("POST", "/connectors/{connector}/{action}", connectors.control),
     ("GET", "/pipelines", pipelines.pipelines),
-    ("GET", "/sql", pipelines.sql),
+    ("GET", "/pipelines/{pipeline}", pipelines.pipeline),
+    ("POST", "/pipelines/{pipeline}/stop", pipelines.stop_pipeline),
+    ("GET", "/sql", sql.sql),
+    ("POST", "/sql", sql.begin),
+    ("GET", "/sql/{run}", sql.results),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 
 from moldau.base.clock import SystemClock
@@ -16,6 +17,8 @@ from moldau.console.web.audit import AuditLog
 from moldau.console.web.protection import Protection
 from moldau.console.web.sessions import Sessions
 from moldau.http.asgi import Application
+
+logger = logging.getLogger(__name__)
 
 _SWEEP_S = 60.0
 
@@ -43,6 +46,8 @@ class Console:
 
     async def start(self, urls: Sequence[str]) -> None:
         """Take the first snapshot of each cluster; `KafkaError` if none can be reached."""
+        # The pages show what a broker that is gone leaves out; the log would repeat it with every refresh.
+        logging.getLogger("moldau.lag").setLevel(logging.ERROR)
         self._sweeping = asyncio.create_task(self._sweep())
         results = await asyncio.gather(
             *(view.start() for view in self._views.values()), return_exceptions=True
@@ -51,6 +56,7 @@ class Console:
         for failure in failures:
             if not isinstance(failure, KafkaError) or len(failures) == len(self._views):
                 raise failure
+            logger.warning("A cluster cannot be reached: %s", failure)
 
     async def close(self) -> None:
         if self._sweeping is not None:

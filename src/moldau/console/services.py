@@ -9,6 +9,7 @@ from moldau.client.registry import AsyncRegistryClient
 from moldau.console.records.decoding import Decoder
 from moldau.console.records.masking import Masking
 from moldau.console.settings import ConsoleSettings
+from moldau.console.sql import SqlRuns
 
 if TYPE_CHECKING:
     import httpx2
@@ -64,9 +65,12 @@ class Services:
         self.registry = None if settings.registry is None else AsyncRegistryClient(settings.registry)
         self.registry_url = None if settings.registry is None else settings.registry["schema.registry.url"]
         self.decoder = Decoder(self.registry, Masking(settings.masked))
+        self.sql = SqlRuns() if settings.sql else None
         self.connect = None if settings.connect_url is None else ConnectClient(settings.connect_url)
 
     async def close(self) -> None:
+        if self.sql is not None:
+            await self.sql.close()
         if self.registry is not None:
             await self.registry.close()
         if self.connect is not None:

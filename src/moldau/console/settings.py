@@ -12,6 +12,7 @@
 | `schema.registry.url`, `schema.registry.*` | | the schema registry, with Confluent's names |
 | `connect.url` | | the REST API of Connect |
 | `pipelines.folder` | | the state of pipelines on this machine |
+| `sql.enabled` | false | run SQL over topics with Spark, as `moldau sql` does |
 | `masking.fields` | | hidden fields of structured values, separated by commas; `*`: any text |
 | `allowed.hosts` | | further names by which browsers reach the console |
 | `audit.file` | | append a line of JSON for every change |
@@ -46,6 +47,7 @@ class ConsoleSettings:
     registry: Mapping[str, str] | None = field(default=None, repr=False)
     connect_url: str | None = None
     pipelines_folder: str | None = None
+    sql: bool = False
     masked: tuple[str, ...] = ()
     hosts: frozenset[str] = frozenset()
     #: Whether only this machine can connect.
@@ -74,6 +76,7 @@ class ConsoleSettings:
             registry=_registry(properties),
             connect_url=(properties.get("connect.url") or "").rstrip("/") or None,
             pipelines_folder=properties.get("pipelines.folder") or None,
+            sql=boolean(properties, "sql.enabled", False),
             masked=_names(properties, "masking.fields"),
             hosts=frozenset(
                 each.lower()

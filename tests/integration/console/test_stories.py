@@ -252,3 +252,35 @@ def test_pages_are_accessible(page: Any, bootstrap: str, topic: str, scheme: str
         if serious:
             found[path] = serious
     assert found == {}
+
+
+def test_users_and_quotas_are_edited(page: Any, topic: str) -> None:
+    user = f"user-{topic[-8:]}"
+    page.goto("/users")
+    page.get_by_role("button", name="Add user").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("User").fill(user)
+    dialog.get_by_label("Password").fill("secret")
+    dialog.get_by_label("Mechanism").select_option("SCRAM-SHA-256")
+    dialog.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("status")).to_have_text(f"User {user} is saved.")
+    row = page.get_by_role("table", name="Users").get_by_role("row").filter(has_text=user)
+    expect(row).to_contain_text("SCRAM-SHA-256")
+    row.get_by_role("button", name=f"Delete {user}").click()
+    dialog.get_by_label("User name").fill(user)
+    dialog.get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("status")).to_have_text(f"User {user} is deleted.")
+    expect(row).to_have_count(0)
+    page.goto("/quotas")
+    page.get_by_role("button", name="Set quota").click()
+    dialog.get_by_label("User").fill(user)
+    dialog.get_by_label("Client id").fill("<default>")
+    dialog.get_by_label("Value").fill("1048576")
+    dialog.get_by_role("button", name="Save").click()
+    row = page.get_by_role("table", name="Quotas").get_by_role("row").filter(has_text=user)
+    expect(row.get_by_role("cell")).to_contain_text(
+        [user, "<default>", "", "producer_byte_rate", "1,048,576"]
+    )
+    page.on("dialog", lambda question: question.accept())
+    row.get_by_role("button", name="Remove").click()
+    expect(row).to_have_count(0)

@@ -17,6 +17,7 @@ from moldau.lag.evaluation.verdicts import LagSnapshot
 #: An hour of refreshes.
 _MOST_POINTS: Final = 1800
 _MOST_LAG_POINTS: Final = 600
+_LEAST_S: Final = 1.0
 
 
 class Rate(NamedTuple):
@@ -38,7 +39,10 @@ class History:
         ends = _values(snapshot, "end")
         sizes = _values(snapshot, "size")
         seconds = (snapshot.time_ms - self._time_ms) / 1000
-        if self._time_ms and seconds > 0:
+        if self._time_ms and seconds < _LEAST_S:
+            # An action has requested this snapshot; a rate over so short a time would be a spike.
+            return
+        if self._time_ms:
             self.rates.append(
                 Rate(
                     snapshot.time_ms,

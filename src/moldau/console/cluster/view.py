@@ -30,8 +30,11 @@ _IDLE_INTERVAL_S: Final = 15.0
 _WATCHED_S: Final = 30.0
 #: An older snapshot is refreshed before a page shows it.
 _MOST_AGE_S: Final = 4.0
-_REQUEST_TIMEOUT_MS: Final = 5_000
+_REQUEST_TIMEOUT_MS: Final = 3_000
+#: A request to a broker that is gone is given up soon: the next refresh asks again.
+_RETRY_MS: Final = 1_000
 _PATIENCE_S: Final = 5.0
+_START_MS: Final = 5_000
 _CLIENT_ID: Final = "moldau-console"
 
 
@@ -44,9 +47,7 @@ class ClusterView:
         #: For the actions of users.
         self.admin = AsyncAdminClient(replace(self.settings, api_timeout_ms=15_000))
         self._clock = clock or SystemClock()
-        background = replace(
-            self.settings, request_timeout_ms=_REQUEST_TIMEOUT_MS, api_timeout_ms=_REQUEST_TIMEOUT_MS
-        )
+        background = replace(self.settings, request_timeout_ms=_REQUEST_TIMEOUT_MS, api_timeout_ms=_RETRY_MS)
         self._cluster = Cluster(background)
         self._collection = Collection(self._cluster)
         self._monitor = LagMonitor(background, LagRules(interval_ms=int(INTERVAL_S * 1000)))
@@ -66,10 +67,19 @@ class ClusterView:
         return self.admin.cluster
 
     async def start(self) -> None:
-        """Take the first snapshot; `KafkaError` if the cluster cannot be reached."""
-        if self._task is None:
-            await self._cluster.retry(self._cluster.refresh)
+        """Take the first snapshot and continue in the background.
+
+        `KafkaError` if the cluster cannot be reached; the background continues nevertheless.
+        """
+        if self._task is not None:
+            return
+        try:
+            await self._cluster.retry(self._cluster.refresh, timeout_ms=_START_MS)
             await self._refresh_once()
+        except KafkaError as error:
+            self.snapshot = replace(self.snapshot, error=str(error))
+            raise
+        finally:
             self._task = asyncio.create_task(self._refresh_always())
 
     async def close(self) -> None:

@@ -27,7 +27,11 @@ async def login(request: Request, sessions: Sessions, *, secure: bool) -> Respon
         if accepts_json(request.headers.get("accept", "")):
             return JSONResponse({"error": error.message}, status)
         return plain_page("login", status, title="Sign in", user=user, message=error.message)
-    response = RedirectResponse("/", 303)
+    response: Response = RedirectResponse("/", 303)
+    if accepts_json(request.headers.get("accept", "")):
+        # A script sends the token with every change, as X-CSRF-Token.
+        session = sessions.find(cookie)
+        response = JSONResponse({"user": user, "token": "" if session is None else session.token})
     response.set_cookie(COOKIE, cookie, httponly=True, samesite="strict", secure=secure)
     return response
 

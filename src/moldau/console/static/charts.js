@@ -15,6 +15,7 @@ function shown(value, unit) {
   return `${Math.round(value * 10) / 10} ${units[step]}`;
 }
 
+const powers = Array.from({ length: 50 }, (_, power) => 2 ** power);
 const clock = (seconds) => new Date(seconds * 1000).toLocaleTimeString("en-GB");
 
 function draw(element, points) {
@@ -43,7 +44,7 @@ function draw(element, points) {
       scales: { x: { range: (self, from, to) => [Math.min(from ?? to, to - 60), to] }, y: { range: (self, low, high) => [0, Math.max(high * 1.1, 1)] } },
       axes: [
         { ...axis, space: 80, size: 26, values: (self, ticks) => ticks.map(clock) },
-        { ...axis, size: 64, values: (self, ticks) => ticks.map((each) => shown(each, element.dataset.unit)) },
+        { ...axis, size: 64, incs: element.dataset.unit === "B" ? powers : undefined, values: (self, ticks) => ticks.map((each) => shown(each, element.dataset.unit)) },
       ],
       series: [{}, { stroke: colour, fill: `${colour}22`, width: 1.5, points: { show: false } }],
     },

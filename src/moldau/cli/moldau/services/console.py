@@ -45,6 +45,13 @@ def _add_options(parser: ToolParser) -> None:
         dest="read.only",
         help="Refuse all changes.",
     )
+    parser.add_argument(
+        "--sql",
+        action="store_const",
+        const="true",
+        dest="sql.enabled",
+        help="Run SQL over topics with Spark.",
+    )
     parser.option(
         "--registry", "URL", "Schema registry, to decode and to edit schemas.", dest="schema.registry.url"
     )

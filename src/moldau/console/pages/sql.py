@@ -1,0 +1,55 @@
+"""SQL over topics: statements, and their rows as they arrive."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+from starlette.responses import JSONResponse, Response
+
+from moldau.console.sql import Run, SqlRuns
+from moldau.console.web.call import Call, CopyAs, Page, Refused, not_found
+from moldau.console.web.commands import curl, tool
+from moldau.console.web.forms import InvalidField
+from moldau.console.web.streams import COMMENT, event, stream
+
+_MOST_LENGTH: Final = 100_000
+
+
+async def sql(call: Call) -> Page:
+    await call.snapshot()
+    data = {"configured": call.services.sql is not None, "topics": sorted(call.view.snapshot.topics)[:500]}
+    copy = CopyAs(tool(call, "moldau", "sql"), curl(call), "") if data["configured"] else CopyAs()
+    return Page("sql", "SQL", data, {}, copy)
+
+
+async def begin(call: Call) -> Response:
+    """Take statements, and return the id under which their results can be read once."""
+    runs = _runs(call)
+    statements = (await call.form()).text("statements", "SQL")
+    if len(statements) > _MOST_LENGTH:
+        raise InvalidField(f"SQL is longer than {_MOST_LENGTH} characters.")
+    return JSONResponse({"run": runs.add(Run(statements, call.view.settings))}, 201)
+
+
+async def results(call: Call) -> Response:
+    runs = _runs(call)
+    run = runs.take(call.path("run"))
+    if run is None:
+        raise not_found("This run")
+    return stream(_events(runs, run))
+
+
+async def _events(runs: SqlRuns, run: Run) -> AsyncIterator[str]:
+    try:
+        async for output in runs.results(run):
+            yield COMMENT if output.kind == "waiting" else event(output.kind, output.value)
+    except Refused as refused:
+        yield event("message", refused.message)
+    yield event("closed", {})
+
+
+def _runs(call: Call) -> SqlRuns:
+    if call.services.sql is None:
+        raise Refused(404, "SQL is not enabled: --sql.")
+    return call.services.sql

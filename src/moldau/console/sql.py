@@ -1,0 +1,172 @@
+"""Runs of SQL: each is a process of `moldau sql`, so that Spark cannot disturb the console.
+
+A run belongs to one page: it begins when the page reads its results, and ends with its statements, when the
+page is closed, or after `_LONGEST_S`. The connection's secrets are in a file that only this user can read,
+never in arguments.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import secrets
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from moldau.client.wire.settings import ClientSettings
+from moldau.console.web.call import Refused
+
+_MOST_WAITING: Final = 20
+_MOST_RUNNING: Final = 2
+_LONGEST_S: Final = 600.0
+_MOST_ROWS: Final = 2000
+_MOST_LINE: Final = 1 << 20
+_STOP_S: Final = 5.0
+_QUIET_S: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    statements: str
+    settings: ClientSettings
+
+
+class Output(NamedTuple):
+    """`row`: a row of a result; `message`: a line for the user; `waiting`: nothing for some seconds."""
+
+    kind: str
+    value: Any = None
+
+
+class SqlRuns:
+    def __init__(self) -> None:
+        self._waiting: dict[str, Run] = {}
+        self._running: set[asyncio.subprocess.Process] = set()
+
+    def add(self, run: Run) -> str:
+        """Keep a run until its results are read; return its id."""
+        while len(self._waiting) >= _MOST_WAITING:
+            del self._waiting[next(iter(self._waiting))]
+        id = secrets.token_urlsafe(12)
+        self._waiting[id] = run
+        return id
+
+    def take(self, id: str) -> Run | None:
+        return self._waiting.pop(id, None)
+
+    async def results(self, run: Run) -> AsyncIterator[Output]:
+        """Run the statements and yield what they print; the last output is `end` with the exit code."""
+        if len(self._running) >= _MOST_RUNNING:
+            raise Refused(503, f"{_MOST_RUNNING} statements are running; try again later.")
+        with tempfile.TemporaryDirectory(prefix="moldau-sql-") as folder:
+            process = await _started(run, Path(folder))
+            self._running.add(process)
+            try:
+                async for output in _outputs(process):
+                    yield output
+            finally:
+                self._running.discard(process)
+                await _stopped(process)
+
+    async def close(self) -> None:
+        for process in list(self._running):
+            await _stopped(process)
+
+
+async def _started(run: Run, folder: Path) -> asyncio.subprocess.Process:
+    settings = run.settings
+    statements = folder / "statements.sql"
+    statements.write_text(run.statements)
+    servers = ",".join(map(str, settings.bootstrap))
+    command = [sys.executable, "-m", "moldau", "sql", "--bootstrap-server", servers, "--output", "json"]
+    command += ["--file", str(statements)]
+    if settings.security.protocol != "PLAINTEXT":
+        properties = {**dict(settings.security.properties), "security.protocol": settings.security.protocol}
+        file = folder / "client.properties"
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600), "w") as written:
+            written.writelines(f"{name}={_escaped(value)}\n" for name, value in properties.items())
+        command += ["--command-config", str(file)]
+    return await asyncio.create_subprocess_exec(
+        *command,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        limit=_MOST_LINE,
+        start_new_session=True,
+        cwd=folder,
+    )
+
+
+async def _outputs(process: asyncio.subprocess.Process) -> AsyncIterator[Output]:
+    queue: asyncio.Queue[Output | None] = asyncio.Queue(maxsize=1000)
+    loop = asyncio.get_running_loop()
+    end = loop.time() + _LONGEST_S
+    readers = [
+        asyncio.create_task(_read(stream, kind, queue))
+        for stream, kind in ((process.stdout, "row"), (process.stderr, "message"))
+        if stream is not None
+    ]
+    open_streams, rows = len(readers), 0
+    try:
+        while open_streams:
+            try:
+                output = await asyncio.wait_for(queue.get(), _QUIET_S)
+            except TimeoutError:
+                if loop.time() > end:
+                    yield Output("message", f"The statements are stopped after {_LONGEST_S:.0f} seconds.")
+                    return
+                yield Output("waiting")
+                continue
+            if output is None:
+                open_streams -= 1
+                continue
+            rows += output.kind == "row"
+            if rows > _MOST_ROWS:
+                yield Output("message", f"Only the first {_MOST_ROWS} rows are shown.")
+                return
+            yield output
+        yield Output("end", await process.wait())
+    finally:
+        for reader in readers:
+            reader.cancel()
+
+
+async def _read(stream: asyncio.StreamReader, kind: str, queue: asyncio.Queue[Output | None]) -> None:
+    try:
+        while line := await stream.readline():
+            text = line.decode("utf-8", "replace").rstrip("\n")
+            if kind == "row":
+                try:
+                    await queue.put(Output(kind, json.loads(text)))
+                    continue
+                except ValueError:
+                    pass
+            if text:
+                await queue.put(Output("message", text))
+    except ValueError:
+        await queue.put(Output("message", "A row is too long to be shown."))
+    finally:
+        await queue.put(None)
+
+
+async def _stopped(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is not None:
+        return
+    with contextlib.suppress(ProcessLookupError):
+        process.terminate()
+    try:
+        await asyncio.wait_for(process.wait(), _STOP_S)
+    except TimeoutError:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("\n", "\\n")

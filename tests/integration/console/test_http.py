@@ -1,0 +1,217 @@
+"""The console for scripts: the same URLs as JSON, refusals, read-only mode, several clusters, audit log."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from moldau.client.admin import AdminClient
+from moldau.client.admin.topic_types import NewTopic
+from tests.harness.rest_proxy import Api, service
+from tests.harness.waiting import eventually
+
+HTML = {"Accept": "text/html"}
+
+
+def create(bootstrap: str, topic: str, partitions: int = 1) -> None:
+    with AdminClient(bootstrap) as admin:
+        assert admin.create_topics([NewTopic(topic, partitions, 1)]) == {topic: None}
+
+
+def test_every_page_is_json_under_the_same_url(console: Api, bootstrap: str, topic: str) -> None:
+    create(bootstrap, topic, 2)
+    assert console("GET", "/healthz").body == {"status": "ok", "clusters": {"default": None}}
+    overview = console("GET", "/").body
+    assert (overview["health"], overview["brokers"], overview["under_replicated"]) == ("Healthy", 1, 0)
+    assert console("GET", f"/topics/{topic}").body["topic"]["partitions"] == 2
+    listed = console("GET", f"/topics?q={topic}").body
+    assert [each["name"] for each in listed["topics"]] == [topic]
+    partitions = console("GET", f"/topics/{topic}/partitions").body["partitions"]
+    assert [(each["partition"], each["start"], each["end"]) for each in partitions] == [(0, 0, 0), (1, 0, 0)]
+    entries = console("GET", f"/topics/{topic}/configuration").body["configuration"]
+    assert {"name", "value", "source", "documentation"} <= entries[0].keys()
+    (broker,) = console("GET", "/brokers").body["brokers"]
+    assert (broker["status"], broker["controller"]) == ("Online", True)
+    for path in ("groups", "acls", "users", "quotas", "schemas", "connectors", "pipelines", "sql"):
+        assert console("GET", f"/{path}").status == 200, path
+
+
+def test_pages_offer_the_same_as_commands(console: Api, bootstrap: str, topic: str) -> None:
+    create(bootstrap, topic)
+    status, body, _ = console.raw("GET", f"/topics/{topic}/partitions", headers=HTML)
+    assert status == 200
+    assert f"kafka-topics --bootstrap-server {bootstrap} --describe --topic {topic}".encode() in body
+    assert b"curl -H" in body and b"AdminClient(" in body
+
+
+@pytest.mark.parametrize(
+    "path", ["/nope", "/topics/nope", "/topics/nope/partitions", "/groups/nope", "/brokers/77"]
+)
+def test_unknown_pages_are_a_real_404(console: Api, path: str) -> None:
+    assert console("GET", path).status == 404
+    status, body, _ = console.raw("GET", path, headers=HTML)
+    assert status == 404 and b"<h1>" in body
+
+
+def test_records_are_written_read_and_searched(console: Api, bootstrap: str, topic: str) -> None:
+    create(bootstrap, topic)
+    path = f"/topics/{topic}/messages"
+    for number in range(3):
+        fields = {"key": f"k{number}", "value": {"n": number}, "header_name": "h", "header_value": "x"}
+        answer = console("POST", path, fields)
+        assert (answer.status, answer.body["partition"], answer.body["offset"]) == (201, 0, number)
+    rows = console("GET", f"{path}?start=beginning").body["messages"]
+    assert [each["value"]["text"] for each in rows] == ['{"n": 0}', '{"n": 1}', '{"n": 2}']
+    assert rows[0]["headers"] == [["h", "x"]]
+    assert [each["offset"] for each in console("GET", path).body["messages"]] == [2, 1, 0]
+    assert [each["offset"] for each in console("GET", f"{path}?start=offset&offset=1").body["messages"]] == [
+        1,
+        2,
+    ]
+    found = console("GET", f"{path}/search?expression=value.n+%3E+1").body
+    assert [each["offset"] for each in found["messages"]] == [2]
+    assert (found["done"], found["total"]) == (3, 3)
+    assert [each["offset"] for each in console("GET", f"{path}/search?filter=K1").body["messages"]] == [1]
+    assert console("GET", f"{path}/0/9").status == 404
+
+
+def test_exported_records_can_be_imported(console: Api, bootstrap: str, topic: str) -> None:
+    create(bootstrap, topic)
+    path = f"/topics/{topic}/messages"
+    console("POST", path, {"key": "k", "value": "text", "header_name": "h", "header_value": "x"})
+    console("POST", path, {"key": "k", "tombstone": True})
+    console("POST", path, {"value": "AP8=", "value_format": "base64"})
+    status, body, headers = console.raw("GET", f"{path}/export?start=beginning")
+    assert (
+        status == 200
+        and topic in {name.lower(): value for name, value in headers.items()}["content-disposition"]
+    )
+    lines = [json.loads(line) for line in body.splitlines()]
+    assert [each.get("value") for each in lines] == ["text", None, None]
+    assert lines[2]["value_base64"] == "AP8="
+    imported = console("POST", f"{path}/import", body, kind="application/octet-stream")
+    assert (imported.status, imported.body["records"]) == (201, 3)
+    again = console("GET", f"{path}?start=offset&offset=3").body["messages"]
+    assert [(each["key"]["text"], each["value"]["format"]) for each in again] == [
+        ("k", "text"),
+        ("k", "null"),
+        ("", "bytes"),
+    ]
+    assert again[0]["headers"] == [["h", "x"]]
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "reason"),
+    [
+        ("/topics", {"name": ""}, "Name is empty"),
+        ("/topics", {"name": "a b"}, "a b"),
+        ("/topics", {"name": "x", "partitions": "-3"}, "at least 1"),
+        ("/topics", {"name": "x", "partitions": "9" * 30}, "whole number"),
+        ("/topics", {"name": "x", "settings": "nonsense"}, "name=value"),
+        ("/topics", {"name": "x", "settings": "no.such=1"}, "no.such"),
+        ("/users", {"user": "u", "password": "", "mechanism": "SCRAM-SHA-256"}, "empty"),
+        ("/users", {"user": "u", "password": "p", "mechanism": "MD5"}, "one of"),
+        ("/quotas", {"user": "u", "key": "producer_byte_rate", "value": "nan"}, "number above 0"),
+        ("/quotas", {"key": "producer_byte_rate", "value": "1"}, "Give a user"),
+        ("/acls", {"principal": "alice"}, "TYPE:NAME"),
+    ],
+)
+def test_bad_input_gets_a_clear_answer(console: Api, path: str, fields: dict[str, str], reason: str) -> None:
+    answer = console("POST", path, fields)
+    assert 400 <= answer.status < 500
+    assert reason in answer.body["error"]
+
+
+@pytest.mark.parametrize(
+    "headers", [{"Host": "evil.example"}, {"Origin": "http://evil.example"}, {"Origin": "null"}]
+)
+def test_foreign_hosts_and_origins_are_refused(console: Api, headers: dict[str, str]) -> None:
+    for method, path in (("GET", "/topics"), ("POST", "/topics")):
+        assert console.raw(method, path, b"name=stolen", headers)[0] == 403
+
+
+def test_responses_have_a_strict_policy(console: Api) -> None:
+    for path in ("/", "/static/console.js", "/nope"):
+        headers = {name.lower(): value for name, value in console.raw("GET", path, headers=HTML)[2].items()}
+        assert "default-src 'self'" in headers["content-security-policy"]
+        assert "unsafe" not in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+    page = console.raw("GET", "/", headers=HTML)[1]
+    assert b"<script>" not in page and b" onclick" not in page and b"style=" not in page
+    assert b"http://" not in page.replace(b"http://127.0.0.1", b"") and b"https://" not in page
+
+
+def test_static_files_stay_in_their_folder(console: Api) -> None:
+    for path in ("/static/../service.py", "/static/%2e%2e/service.py", "/static/", "/static/nope.js"):
+        assert console.raw("GET", path, headers=HTML)[0] == 404
+
+
+def test_read_only_masked_and_audited(bootstrap: str, topic: str, tmp_path: Path) -> None:
+    create(bootstrap, topic)
+    audit = tmp_path / "audit.jsonl"
+    with service("console", bootstrap, "--set", f"audit.file={audit}") as (port, _):
+        writable = Api(port, {"Accept": "application/json"})
+        value = '{"card": "4111", "n": 1}'
+        assert writable("POST", f"/topics/{topic}/messages", {"value": value}).status == 201
+        assert writable("POST", "/topics", {"name": ""}).status == 400
+    first, second = map(json.loads, audit.read_text().splitlines())
+    assert (first["action"], first["result"]) == (f"POST /topics/{topic}/messages", "done")
+    assert second["result"] == "refused: Name is empty."
+    assert "4111" not in audit.read_text()
+    arguments = [
+        "--read-only",
+        "--set",
+        "masking.fields=card",
+        "--set",
+        f"cluster.other.bootstrap.servers={bootstrap}",
+    ]
+    with service("console", bootstrap, *arguments) as (port, _):
+        readonly = Api(port, {"Accept": "application/json"})
+        for path in ("/topics", f"/topics/{topic}/messages", f"/topics/{topic}/delete", "/users", "/acls"):
+            answer = readonly("POST", path, {"name": topic})
+            assert answer.status == 403 and "read-only" in answer.body["error"]
+        assert b"Create topic" not in readonly.raw("GET", "/topics", headers=HTML)[1]
+        (row,) = readonly("GET", f"/clusters/other/topics/{topic}/messages").body["messages"]
+        assert row["value"]["text"] == '{"card": "••••", "n": 1}'
+        assert readonly("GET", f"/topics/{topic}/messages/search?filter=4111").body["messages"] == []
+        assert b"4111" not in readonly.raw("GET", f"/topics/{topic}/messages/export?start=beginning")[1]
+        assert b"4111" not in readonly.raw("GET", f"/topics/{topic}/messages/0/0", headers=HTML)[1]
+        assert readonly("GET", "/clusters/nope/topics").status == 404
+        assert b'value="/clusters/other/"' in readonly.raw("GET", "/", headers=HTML)[1]
+
+
+def test_changes_of_others_are_seen_within_seconds(console: Api, bootstrap: str, topic: str) -> None:
+    assert console("GET", f"/topics/{topic}").status == 404
+    create(bootstrap, topic)
+    assert console("GET", f"/topics/{topic}").status == 200
+    with AdminClient(bootstrap) as admin:
+        admin.delete_topics([topic])
+    eventually(lambda: console("GET", f"/topics/{topic}").status == 404, timeout=20)
+
+
+def test_pipelines_of_a_state_folder(bootstrap: str, tmp_path: Path) -> None:
+    query = {
+        "query": "clean",
+        "batch": 3,
+        "rows": 120,
+        "rows_per_second": 5.25,
+        "lag": {"orders": {"0": 4, "1": 6}},
+    }
+    status = {"name": "clean", "state": "running", "updated_ms": 1, "queries": [query], "dead_letters": 2}
+    for name, text in (("clean", json.dumps(status)), ("broken", "{"), ("empty", "[]")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "status.json").write_text(text)
+    with service("console", bootstrap, "--pipelines", str(tmp_path)) as (port, _):
+        api = Api(port, {"Accept": "application/json"})
+        (row,) = api("GET", "/pipelines").body["pipelines"]
+        assert (row["name"], row["lag"], row["rows"], row["dead_letters"]) == ("clean", 10, 120, 2)
+        (found,) = api("GET", "/pipelines/clean").body["queries"]
+        assert (found["topics"], found["rows_per_second"]) == (["orders"], 5.2)
+        assert b"orders" in api.raw("GET", "/pipelines/clean", headers=HTML)[1]
+        assert api("POST", "/pipelines/clean/stop", {}).status == 200
+        assert (tmp_path / "clean" / "stop").exists()
+        for name in ("nope", "broken", "..", ".runs"):
+            assert api("GET", f"/pipelines/{name}").status == 404
+        assert api("POST", "/sql", {"statements": "SELECT 1;"}).status == 404

@@ -1,0 +1,171 @@
+"""Signing in with SCRAM users, whose ACLs decide what is shown and allowed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moldau.client.admin import AdminClient
+from moldau.client.admin.acls import AclBinding, AclOperation, PatternType, PermissionType, ResourceType
+from moldau.client.admin.scram import ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
+from moldau.client.admin.topic_types import NewTopic
+from moldau.local.security.files import USER
+from moldau.testing import Cluster
+from tests.harness.browser import opened_page
+from tests.harness.rest_proxy import Api, service
+from tests.integration.console.test_stories import expect
+
+CONFIG = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": f"User:{USER};User:broker",
+}
+PASSWORD = 'alice"s; password\\'
+
+
+@pytest.fixture(scope="module")
+def secured() -> Iterator[Cluster]:
+    with (
+        Cluster(security="SCRAM-SHA-512", config=CONFIG) as cluster,
+        AdminClient(cluster.client_config) as admin,
+    ):
+        admin.create_topics([NewTopic("open", 1, 1), NewTopic("closed", 1, 1)])
+        info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+        admin.alter_user_scram_credentials([UserScramCredentialUpsertion("alice", info, PASSWORD)])
+        for operation in (AclOperation.READ, AclOperation.WRITE):
+            binding = AclBinding(
+                ResourceType.TOPIC,
+                "open",
+                PatternType.LITERAL,
+                "User:alice",
+                "*",
+                operation,
+                PermissionType.ALLOW,
+            )
+            assert admin.create_acls([binding]) == {binding: None}
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def client_file(secured: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("console") / "client.properties"
+    lines = [
+        f"{name}={value}\n" for name, value in secured.client_config.items() if name != "sasl.jaas.config"
+    ]
+    file.write_text("".join(lines))
+    return file
+
+
+@pytest.fixture(scope="module")
+def console(secured: Cluster, client_file: Path) -> Iterator[Api]:
+    arguments = ["--command-config", str(client_file), "--host", "0.0.0.0"]
+    with service("console", secured.bootstrap_servers, *arguments) as (port, _):
+        yield Api(port, {"Accept": "application/json"})
+
+
+def signed_in(console: Api, user: str, password: str) -> Api:
+    status, body, headers = console.raw(
+        "POST",
+        "/login",
+        json.dumps({"user": user, "password": password}).encode(),
+        {"Content-Type": "application/json"},
+    )
+    assert status == 200, body
+    cookie = {name.lower(): value for name, value in headers.items()}["set-cookie"]
+    assert "httponly" in cookie.lower() and "samesite=strict" in cookie.lower()
+    return Api(
+        console.port,
+        {**console.headers, "Cookie": cookie.split(";")[0], "X-CSRF-Token": json.loads(body)["token"]},
+    )
+
+
+def test_without_signing_in_nothing_is_shown(console: Api) -> None:
+    assert console("GET", "/healthz").body == {"status": "ok"}
+    assert console("GET", "/topics").status == 401
+    assert console("POST", "/topics", {"name": "x"}).status == 401
+    status, _, headers = console.raw("GET", "/topics", headers={"Accept": "text/html"})
+    assert (status, {n.lower(): v for n, v in headers.items()}["location"]) == (303, "/login")
+    wrong = console("POST", "/login", {"user": "alice", "password": "wrong"})
+    assert wrong.status == 401 and "wrong" not in str(wrong.body)
+
+
+def test_acls_decide_what_a_user_sees_and_does(console: Api, secured: Cluster) -> None:
+    alice = signed_in(console, "alice", PASSWORD)
+    assert [each["name"] for each in alice("GET", "/topics").body["topics"]] == ["open"]
+    assert alice("POST", "/topics/open/messages", {"value": "from alice"}).status == 201
+    (row,) = alice("GET", "/topics/open/messages").body["messages"]
+    assert row["value"]["text"] == "from alice"
+    assert alice("GET", "/topics/closed").status == 404
+    refused = alice("POST", "/topics", {"name": "new"})
+    assert refused.status == 403 and "uthoriz" in refused.body["error"]
+    assert alice("GET", "/acls").status == 403
+    without_token = Api(
+        console.port, {name: value for name, value in alice.headers.items() if "CSRF" not in name}
+    )
+    assert without_token("POST", "/topics/open/messages", {"value": "x"}).status == 403
+
+
+def test_an_administrator_edits_acls(console: Api, secured: Cluster) -> None:
+    password = secured.librdkafka_config["sasl.password"]
+    admin = signed_in(console, USER, password)
+    fields = {
+        "principal": "User:bob",
+        "permission": "ALLOW",
+        "operation": "READ",
+        "resource_type": "TOPIC",
+        "pattern": "PREFIXED",
+        "resource_name": "op",
+        "host": "*",
+    }
+    assert admin("POST", "/acls", fields).status == 201
+    found = admin("GET", "/acls?q=bob").body
+    assert found["total"] == 1 and found["acls"] == [fields]
+    assert admin("POST", "/acls/delete", fields).status == 200
+    assert admin("POST", "/acls/delete", fields).status == 404
+    assert admin("GET", "/acls?q=bob").body["acls"] == []
+    assert {each["name"] for each in admin("GET", "/topics").body["topics"]} == {"open", "closed"}
+
+
+@pytest.mark.browser
+def test_a_user_signs_in_and_out(console: Api, browser: Any) -> None:
+    with opened_page(browser, f"http://127.0.0.1:{console.port}") as page:
+        page.goto("/topics")
+        page.get_by_label("User").fill("alice")
+        page.get_by_label("Password").fill("wrong")
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_role("alert")).to_contain_text("refuses")
+        page.get_by_label("Password").fill(PASSWORD)
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+        page.get_by_role("link", name="Topics").click()
+        expect(page.get_by_role("table", name="Topics").locator("tbody tr")).to_have_count(1)
+        page.get_by_role("button", name="Create topic").click()
+        page.get_by_role("dialog").get_by_label("Name").fill("mine")
+        page.get_by_role("dialog").get_by_role("button", name="Create").click()
+        expect(page.get_by_role("alert")).to_contain_text("uthoriz")
+        page.keyboard.press("Escape")
+        page.get_by_role("button", name="Sign out").click()
+        expect(page.get_by_role("button", name="Sign in")).to_be_visible()
+        page.goto("/topics")
+        expect(page.get_by_role("button", name="Sign in")).to_be_visible()
+
+
+def test_other_addresses_are_refused_without_a_login(bootstrap: str) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "moldau",
+        "console",
+        "--bootstrap-server",
+        bootstrap,
+        "--host",
+        "0.0.0.0",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "this machine only" in done.stderr

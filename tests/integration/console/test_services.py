@@ -1,0 +1,152 @@
+"""Schemas, decoding and connectors: the console beside a schema registry and a Connect worker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moldau.client.admin import AdminClient
+from moldau.client.admin.topic_types import NewTopic
+from tests.harness.browser import opened_page
+from tests.harness.rest_proxy import Api, service
+from tests.harness.waiting import eventually
+from tests.integration.console.test_stories import expect
+
+AVRO = """{"type": "record", "name": "Order", "fields": [
+    {"name": "id", "type": "int"}, {"name": "note", "type": "string"}]}"""
+PROTOBUF = 'syntax = "proto3"; message Order { int32 id = 1; string note = 2; }'
+JSON_SCHEMA = '{"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]}'
+
+
+@pytest.fixture(scope="module")
+def console(bootstrap: str) -> Iterator[Api]:
+    with (
+        service("registry", bootstrap) as (registry, _),
+        service("console", bootstrap, "--registry", f"http://localhost:{registry}") as (port, _),
+    ):
+        yield Api(port, {"Accept": "application/json"})
+
+
+@pytest.mark.parametrize(
+    ("kind", "schema", "value", "bad"),
+    [
+        ("AVRO", AVRO, '{"id": 7, "note": "tea"}', '{"id": "x"}'),
+        ("PROTOBUF", PROTOBUF, '{"id": 7, "note": "tea"}', '{"unknown": 1}'),
+        ("JSON", JSON_SCHEMA, '{"id": 7, "note": "tea"}', '{"id": "x"}'),
+    ],
+)
+def test_values_are_written_and_decoded_by_their_schema(
+    console: Api, bootstrap: str, topic: str, kind: str, schema: str, value: str, bad: str
+) -> None:
+    with AdminClient(bootstrap) as admin:
+        admin.create_topics([NewTopic(topic, 1, 1)])
+    subject = f"{topic}-value"
+    registered = console("POST", "/schemas", {"subject": subject, "type": kind, "schema": schema})
+    assert registered.status == 201
+    path = f"/topics/{topic}/messages"
+    refused = console("POST", path, {"value": bad, "schema": subject})
+    assert refused.status == 400 and "does not fit" in refused.body["error"]
+    assert console("POST", path, {"value": value, "schema": subject}).status == 201
+    (row,) = console("GET", path).body["messages"]
+    assert (row["value"]["format"], row["value"]["schema_id"]) == (kind.lower(), registered.body["id"])
+    assert row["value"]["text"] == value
+    found = console("GET", f'{path}/search?expression=value.id+%3D%3D+7+and+value.note+contains+"ea"').body
+    assert len(found["messages"]) == 1
+    assert console("GET", f"{path}/search?filter=TEA").body["found"] == 1
+    page = console("GET", f"/schemas/{subject}").body
+    assert (page["type"], page["versions"], page["compatibility"]) == (kind, [1], "BACKWARD")
+
+
+def test_schemas_are_checked_and_deleted(console: Api, topic: str) -> None:
+    path = f"/schemas/{topic}"
+    console("POST", "/schemas", {"subject": topic, "type": "AVRO", "schema": AVRO})
+    broken = AVRO.replace('"note", "type": "string"', '"other", "type": "string"')
+    refused = console("POST", f"{path}/check", {"type": "AVRO", "schema": broken})
+    assert refused.status == 409 and "not compatible" in refused.body["error"]
+    assert console("POST", "/schemas", {"subject": topic, "type": "AVRO", "schema": broken}).status == 409
+    assert console("POST", "/schemas", {"subject": topic, "type": "AVRO", "schema": "{"}).status == 422
+    assert console("POST", f"{path}/compatibility", {"level": "NONE"}).status == 200
+    assert console("POST", f"{path}/check", {"type": "AVRO", "schema": broken}).status == 200
+    assert console("POST", f"{path}/delete", {"name": "x"}).status == 400
+    assert console("POST", f"{path}/delete", {"name": topic}).status == 200
+    assert console("GET", path).status == 404
+
+
+@pytest.mark.browser
+def test_a_schema_is_registered_in_the_browser(console: Api, browser: Any, topic: str) -> None:
+    with opened_page(browser, f"http://127.0.0.1:{console.port}") as page:
+        page.goto("/schemas")
+        page.get_by_role("button", name="Register schema").click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_label("Subject").fill(topic)
+        dialog.get_by_label("Schema", exact=True).fill("not a schema")
+        dialog.get_by_role("button", name="Register").click()
+        expect(page.get_by_role("alert")).to_be_visible()
+        dialog.get_by_label("Schema", exact=True).fill(AVRO)
+        dialog.get_by_role("button", name="Register").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text(topic)
+        expect(page.get_by_role("status")).to_contain_text("is registered")
+
+
+@pytest.fixture(scope="module")
+def connected(bootstrap: str) -> Iterator[Api]:
+    threads = ["--set", "tasks.host=threads"]
+    with (
+        service("connect", bootstrap, *threads) as (connect, _),
+        service("console", bootstrap, "--connect", f"http://localhost:{connect}") as (port, _),
+    ):
+        yield Api(port, {"Accept": "application/json"})
+
+
+@pytest.mark.browser
+def test_a_connector_is_created_controlled_and_deleted(
+    connected: Api, browser: Any, bootstrap: str, topic: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "lines.txt"
+    file.write_text("one\ntwo\n")
+    with AdminClient(bootstrap) as admin:
+        admin.create_topics([NewTopic(topic, 1, 1)])
+    with opened_page(browser, f"http://127.0.0.1:{connected.port}") as page:
+        page.goto("/connectors")
+        page.get_by_role("button", name="Create connector").click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_label("Name", exact=True).fill(topic)
+        plugin = dialog.get_by_label("Plug-in")
+        plugin.select_option(
+            value=next(
+                each for each in plugin.locator("option").all_inner_texts() if "FileStreamSource" in each
+            ).split()[0]
+        )
+        dialog.get_by_role("button", name="Validate").click()
+        expect(page.get_by_role("alert")).to_contain_text("topic")
+        dialog.get_by_label("file", exact=True).fill(str(file))
+        dialog.get_by_label("topic", exact=True).fill(topic)
+        dialog.get_by_label("Settings").fill("errors.log.enable=true")
+        dialog.get_by_role("button", name="Create").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text(topic)
+        expect(page.get_by_role("table", name="Tasks").get_by_text("RUNNING")).to_be_visible()
+        path = f"/topics/{topic}/messages?start=beginning"
+        eventually(lambda: len(connected("GET", path).body["messages"]) == 2, timeout=60)
+        page.get_by_role("button", name="Pause").click()
+        expect(page.get_by_role("status")).to_contain_text("paused")
+        expect(page.get_by_text("PAUSED").first).to_be_visible()
+        page.get_by_role("button", name="Resume").click()
+        expect(page.get_by_role("status")).to_contain_text("resumed")
+        page.get_by_role("button", name="Delete connector").click()
+        dialog.get_by_label("Connector name").fill(topic)
+        dialog.get_by_role("button", name="Delete").click()
+        expect(page.get_by_role("status")).to_contain_text("deleted")
+        expect(page.get_by_role("link", name=topic)).to_have_count(0)
+
+
+def test_a_service_that_does_not_answer_is_named(bootstrap: str) -> None:
+    arguments = ["--connect", "http://localhost:1", "--registry", "http://localhost:1"]
+    with service("console", bootstrap, *arguments) as (port, _):
+        api = Api(port, {"Accept": "application/json"})
+        for path in ("/connectors", "/schemas"):
+            answer = api("GET", path)
+            assert answer.status == 502 and "localhost:1" in answer.body["error"]
+        assert api("GET", "/topics").status == 200

@@ -1,6 +1,6 @@
 """`python -m benchmarks.mirror`: copy topics with our mirror and with MirrorMaker 2, on the same nodes.
 
-Every mirror starts with full topics on the source. The seconds until its first record arrives are the start;
+Every mirror starts with full topics on the source. The seconds until its first records arrive are the start;
 records per second and CPU time are measured from there to the last record. Then records are produced one at a
 time, and their latency to a consumer of the target is measured. CPU time and memory are those of the mirror's
 processes.
@@ -26,7 +26,7 @@ from benchmarks.__main__ import machine, publish_tables
 from benchmarks.brokers import Broker, Software, apache, moldau
 from benchmarks.clients import FOLDER
 from benchmarks.mirror.mirrors import Mirror, mirror_makers, ours
-from benchmarks.processes import cpu_seconds, memory_megabytes, peak_of, unshared_megabytes
+from benchmarks.processes import cpu_seconds, peak_of, unshared_megabytes
 from moldau.base import ids
 from moldau.base.errors import KafkaError
 from moldau.client.admin.client import AdminClient, checked
@@ -43,9 +43,9 @@ START, IDLE, MEMORY = "start, s", "idle, % of a core", "memory at most, MB"
 P50, P99 = "latency p50, ms", "latency p99, ms"
 #: Name of a load: codec, size of a value, number of records.
 LOADS = {
-    "1 KiB": ("none", 1024, 600_000),
-    "100 B": ("none", 100, 3_000_000),
-    "1 KiB, lz4": ("lz4", 1024, 600_000),
+    "1 KiB": ("none", 1024, 400_000),
+    "100 B": ("none", 100, 2_000_000),
+    "1 KiB, lz4": ("lz4", 1024, 400_000),
 }
 
 
@@ -103,8 +103,7 @@ def _topic(load: str) -> str:
 
 def _fill(bootstrap: str, share: float) -> None:
     with AdminClient(bootstrap) as admin:
-        topics = [NewTopic(_topic(load), _PARTITIONS) for load in LOADS]
-        checked(admin.create_topics([*topics, NewTopic("latency", 1)]))
+        checked(admin.create_topics([NewTopic(_topic(load), _PARTITIONS) for load in LOADS]))
     for load, (codec, size, count) in LOADS.items():
         settings = {
             "bootstrap.servers": bootstrap,
@@ -145,23 +144,25 @@ def _measure(mirror: Mirror, node: Software, source: str, folder: Path, share: f
 def _copy(
     mirror: Mirror, source: str, target: str, folder: Path, load: str, count: int
 ) -> tuple[int, float, float, float, float]:
-    """Return records and seconds from the first progress on, CPU seconds, memory, and seconds to start."""
-    memory = unshared_megabytes if mirror.alias == "spark" else memory_megabytes
-    begin = time.monotonic()
-    with _running(mirror, source, target, folder, _topic(load)) as process, AdminClient(target) as admin:
-        topic = f"{mirror.alias}.{_topic(load)}"
-        first = 0
-        while not (first := _copied(admin, topic)):
-            _check(process, begin, folder, mirror)
-            time.sleep(0.02)
-        started = time.monotonic()
-        cpu = cpu_seconds(process.pid)
-        with peak_of(lambda: memory(process.pid)) as peak:
+    """Return records, seconds and CPU seconds after the start; memory, and the seconds of the start."""
+    topic = f"{mirror.alias}.{_topic(load)}"
+    with AdminClient(target) as admin:
+        # Offsets of a topic that exists are listed without a delay.
+        checked(admin.create_topics([NewTopic(topic, _PARTITIONS)]))
+        begin = started = time.monotonic()
+        cpu = 0.0
+        with (
+            _running(mirror, source, target, folder, _topic(load)) as process,
+            peak_of(lambda: unshared_megabytes(process.pid)) as peak,
+        ):
             while (now := _copied(admin, topic)) < count:
                 _check(process, begin, folder, mirror)
-                time.sleep(0.05)
-        spent = cpu_seconds(process.pid) - cpu
-        return now - first, time.monotonic() - started, spent, peak(), started - begin
+                if now == 0:
+                    started, cpu = time.monotonic(), cpu_seconds(process.pid)
+                time.sleep(0.02)
+            seconds = time.monotonic() - started
+            spent = cpu_seconds(process.pid) - cpu
+            return count, seconds, spent, peak(), started - begin
 
 
 def _copied(admin: AdminClient, topic: str) -> int:
@@ -179,12 +180,15 @@ def _check(process: subprocess.Popen[bytes], begin: float, folder: Path, mirror:
 
 def _latency(mirror: Mirror, source: str, target: str, folder: Path, seconds: int) -> Figures:
     """Return latencies at a few hundred records a second, and the CPU time of an idle mirror."""
-    topic = f"{mirror.alias}.latency"
+    name = f"latency-{mirror.alias}-{time.time_ns()}"
+    topic = f"{mirror.alias}.{name}"
+    with AdminClient(source) as admin:
+        checked(admin.create_topics([NewTopic(name, 1)]))
     producer = Producer({"bootstrap.servers": source, "linger.ms": 0})
     consumer = Consumer({"bootstrap.servers": target, "group.id": "latency", "auto.offset.reset": "earliest"})
-    with _running(mirror, source, target, folder, "latency") as process:
+    with _running(mirror, source, target, folder, name) as process:
         begin = time.monotonic()
-        producer.produce("latency", b"first", partition=0)
+        producer.produce(name, b"first", partition=0)
         producer.flush()
         while topic not in consumer.list_topics(timeout=10).topics:
             _check(process, begin, folder, mirror)
@@ -192,7 +196,7 @@ def _latency(mirror: Mirror, source: str, target: str, folder: Path, seconds: in
         consumer.assign([TopicPartition(topic, 0, 0)])
         while (message := consumer.poll(1)) is None or message.error() is not None:
             _check(process, begin, folder, mirror)
-        latencies = _round_trips(producer, consumer, seconds * _LATENCY_RATE)
+        latencies = _round_trips(producer, name, consumer, seconds * _LATENCY_RATE)
         cpu = cpu_seconds(process.pid)
         time.sleep(seconds)
         idle = (cpu_seconds(process.pid) - cpu) / seconds * 100
@@ -202,14 +206,14 @@ def _latency(mirror: Mirror, source: str, target: str, folder: Path, seconds: in
     return {P50: latencies[len(latencies) // 2], P99: latencies[len(latencies) * 99 // 100], IDLE: idle}
 
 
-def _round_trips(producer: Producer, consumer: Consumer, count: int) -> list[float]:
+def _round_trips(producer: Producer, topic: str, consumer: Consumer, count: int) -> list[float]:
     """Produce at a steady rate; return the milliseconds until each record was consumed."""
     latencies: list[float] = []
     begin = time.monotonic()
     sent = 0
     while len(latencies) < count and time.monotonic() < begin + count / _LATENCY_RATE + 60:
         while sent < count and time.monotonic() >= begin + sent / _LATENCY_RATE:
-            producer.produce("latency", b"%d" % time.time_ns(), partition=0)
+            producer.produce(topic, b"%d" % time.time_ns(), partition=0)
             sent += 1
         producer.poll(0)
         message = consumer.poll(0.001)

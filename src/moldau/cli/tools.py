@@ -73,6 +73,11 @@ TOOLS: dict[str, Tool] = {
     "kafka-share-groups": Tool(
         "share_groups.command", "List, describe and delete share groups; reset or delete offsets.", GROUPS
     ),
+    "kafka-streams-groups": Tool(
+        "streams_groups.command",
+        "List, describe and delete streams groups; reset or delete offsets.",
+        GROUPS,
+    ),
     "kafka-groups": Tool("groups", "List groups of all types.", GROUPS),
     "kafka-transactions": Tool(
         "transactions.command", "List and describe transactions; find and abort hanging ones.", GROUPS

@@ -11,6 +11,7 @@ from moldau.http.asgi import JSON, PRINCIPAL, Header, Receive, Scope, Send, enco
 from moldau.http.errors import ApiError
 from moldau.http.requests import read_body
 from moldau.rest.errors import bad_request, unprocessable
+from moldau.rest.fields import check_fields
 from moldau.rest.formats.plain import NumberOutOfRange, load
 from moldau.rest.values import INT32, natural
 
@@ -46,7 +47,7 @@ def check_json(scope: Scope) -> None:
 class Request:
     """A request with the variables of its path and the clients of its user."""
 
-    __slots__ = ("_query", "clients", "params", "proxy", "receive", "scope", "send")
+    __slots__ = ("_query", "_schema", "clients", "params", "proxy", "receive", "scope", "send")
 
     def __init__(
         self,
@@ -56,10 +57,13 @@ class Request:
         params: dict[str, str],
         proxy: RestProxy,
         clients: Clients,
+        schema: str = "",
     ) -> None:
+        """`schema` is the name of the body's schema in the OpenAPI description."""
         self.scope, self.receive, self.send = scope, receive, send
         self.params, self.proxy, self.clients = params, proxy, clients
         self._query: dict[str, list[str]] | None = None
+        self._schema = schema
 
     @property
     def base_url(self) -> str:
@@ -115,7 +119,8 @@ class Request:
     async def json(self) -> Any:
         """Return the body, None if it is empty; `ApiError` 400 if it is not JSON.
 
-        `ApiError` 422 if it has half of a surrogate pair, which no name and no config of Kafka can contain.
+        `ApiError` 422 if it has fields that its schema does not describe, or half of a surrogate pair, which
+        no name and no config of Kafka can contain.
         """
         body = await self.body()
         if not body.strip():
@@ -123,6 +128,8 @@ class Request:
         value = parse(body)
         if b"\\u" in body:
             _check_text(value)
+        if self._schema:
+            check_fields(self._schema, value)
         return value
 
 

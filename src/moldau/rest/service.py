@@ -86,7 +86,7 @@ class RestProxy:
             clients = await self.clients.of(scope.get(CREDENTIALS))
             clients.users += 1
             try:
-                request = Request(scope, receive, send, params, self, clients)
+                request = Request(scope, receive, send, params, self, clients, route.body)
                 response = await route.handler(request)
             except KafkaError as error:
                 raise self._refusal(clients, error) from None

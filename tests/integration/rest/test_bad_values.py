@@ -110,6 +110,31 @@ def test_produced_values_that_are_not_valid(world: World, rest: Api) -> None:
         assert produced.body["error_code"] == 400, depth
 
 
+def test_misspelled_fields_are_refused_and_write_nothing(world: World, rest: Api) -> None:
+    for body in ({"records": [{"vlaue": 1}]}, {"records": [{"value": 1}], "value_shcema": "{}"}):
+        for path in ("/topics/values-fields", "/topics/values-fields/partitions/0"):
+            refused = rest("POST", path, body, embedded("json"))
+            assert refused.error == (422, 422)
+            assert refused.body["message"].startswith("Unrecognized field: v")
+    value = {"type": "JSON", "data": 1}
+    entries = (
+        {"vlaue": value},
+        {"value": {**value, "shcema": 1}},
+        {"value": value, "headers": [{"nmae": "h"}]},
+    )
+    failed = produce(world, "values-fields", *entries, {"id": "1", "value": value})
+    assert [each["error_code"] for each in failed] == [400] * 4
+    assert 'Unrecognized field "vlaue"' in failed[0]["message"]
+    batch = {"entries": [{"id": "1", **entries[0]}, {"id": "2", "value": value}]}
+    assert rest("POST", world.v3("/topics/values-fields/records:batch"), batch).error == (422, 422)
+    assert rest("POST", world.v3("/topics"), {"topic_name": "values-fields", "partitions": 3}).error == (
+        422,
+        422,
+    )
+    assert rest("POST", "/consumers/g-fields", {"auto.offset.rest": "earliest"}, V2).error == (422, 422)
+    assert rest("GET", world.v3("/topics/values-fields")).status == 404
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body"),
     [

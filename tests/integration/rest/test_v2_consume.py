@@ -267,11 +267,12 @@ def test_requests_do_not_wait_for_a_read(rest: Api) -> None:
     with instance(rest, "g-turns", **{"consumer.request.timeout.ms": 30_000, "fetch.min.bytes": 100}) as each:
         each.assign("c-turns", 0)
         eventually(lambda: each.read("timeout=200"), timeout=20)
-        where = {"topic": "c-turns", "partition": 0, "offset": 0}
+        partition = {"topic": "c-turns", "partition": 0}
+        where = {**partition, "offset": 0}
         for path, body, status in (
             ("positions", {"offsets": [where]}, 204),
             ("offsets", {"offsets": [where]}, 200),
-            ("assignments", {"partitions": [where]}, 204),
+            ("assignments", {"partitions": [partition]}, 204),
         ):
             each.post("positions", {"offsets": [{**where, "offset": 2}]})
             with ThreadPoolExecutor(1) as pool:

@@ -12,11 +12,13 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from tests.harness.apache.shared_folder import APACHE, MOLDAU, SharedFolder
+from tests.harness.clients.streams_wire import StreamsWireClient, settle
 from tests.harness.folders.data_folders import commit_offsets, group_offsets, write_transactions
 from tests.harness.folders.inventory import stored_bytes, survey_records, take_inventory
 from tests.harness.folders.workload import alter_configs
 from tests.harness.waiting import eventually
 from tests.harness.wire.requests import create_and_wait
+from tests.harness.wire.wire import Wire
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(120)]
 
@@ -33,6 +35,8 @@ def shared(tmp_path: Path, libs: Path) -> Iterator[SharedFolder]:
         "offsets.topic.num.partitions": 1,
         "transaction.state.log.num.partitions": 1,
         "log.cleaner.enable": False,
+        "group.streams.initial.rebalance.delay.ms": 0,
+        "group.streams.assignment.interval.ms": 0,
     }
     with SharedFolder(tmp_path, libs, config) as folder:
         yield folder
@@ -129,3 +133,46 @@ def read_committed(bootstrap: str) -> list[bytes]:
             values.append(message.value() or b"")
     consumer.close()
     return sorted(values)
+
+
+def test_streams_group_changes_hands_both_ways(shared: SharedFolder) -> None:
+    """Members continue in their epoch: topology, metadata hash, tasks and epochs are the same for both."""
+    shared.format(APACHE)
+    bootstrap = shared.start(APACHE)
+    with Wire(bootstrap) as wire:
+        first = StreamsWireClient(wire, "words", "first")
+        create_and_wait(bootstrap, first.source, 3)
+        settle(first)
+        theirs = first.described()
+    shared.stop()
+    with Wire(shared.start(MOLDAU)) as wire:
+        first.wire = wire
+        ours = continued(first)
+        assert ours == theirs
+        second = StreamsWireClient(wire, "words", "second")
+        settle(first, second)
+        ours = first.described()
+        assert {len(each.assignment.active_tasks) for each in ours.members} == {2}
+    shared.stop()
+    with Wire(shared.start(APACHE)) as wire:
+        first.wire = second.wire = wire
+        continued(first)
+        theirs = continued(second)
+        for each in (theirs, ours):
+            each.members.sort(key=lambda member: member.member_id)
+            # Apache Kafka shows the partition counts of internal topics only after the next record.
+            each.topology = None
+        assert theirs == ours
+        assert first.beat(epoch=-1).error_code == 0
+        settle(second)
+        assert second.active == {"0": [0, 1, 2], "1": [0, 1, 2]}
+    shared.stop()
+
+
+def continued(member: StreamsWireClient) -> Any:
+    """Send a heartbeat, which must not change anything, and return the description of the group."""
+    member.find_coordinator()
+    epoch = member.epoch
+    answer = member.beat()
+    assert (answer.member_epoch, answer.active_tasks, answer.status) == (epoch, None, [])
+    return member.described()

@@ -15,7 +15,8 @@ import org.apache.kafka.streams.state.Stores;
  * Counts words until it is killed: every word that comes in goes out with how often it came so far.
  *
  * Words are brought together in a repartition topic, and the counts are kept in a store with a changelog. Nothing
- * is cached, so that each word in gives one record out. Arguments after the sixth are more settings, name=value.
+ * is cached, so that each word in gives one record out. Arguments after the sixth are more settings, name=value;
+ * count.again adds a store to the topology.
  */
 public class StreamsCount {
     public static void main(String[] arguments) throws Exception {
@@ -40,13 +41,20 @@ public class StreamsCount {
             settings.remove("main.consumer.session.timeout.ms");
             settings.remove("main.consumer.heartbeat.interval.ms");
         }
+        var countsAgain = settings.remove("count.again") != null;
         var builder = new StreamsBuilder();
-        builder.stream(arguments[2], Consumed.with(Serdes.String(), Serdes.String()))
+        var counts = builder.stream(arguments[2], Consumed.with(Serdes.String(), Serdes.String()))
             .map((key, word) -> KeyValue.pair(word, word))
             .groupByKey(Grouped.<String, String>as("words").withKeySerde(Serdes.String()).withValueSerde(Serdes.String()))
             .count(Materialized.<String, Long>as(Stores.inMemoryKeyValueStore("counts"))
                 .withKeySerde(Serdes.String()).withValueSerde(Serdes.Long()))
-            .toStream()
+            .toStream();
+        if (countsAgain) {
+            counts.groupByKey(Grouped.with(Serdes.String(), Serdes.Long()))
+                .count(Materialized.<String, Long>as(Stores.inMemoryKeyValueStore("again"))
+                    .withKeySerde(Serdes.String()).withValueSerde(Serdes.Long()));
+        }
+        counts
             .mapValues(Object::toString)
             .to(arguments[3], Produced.with(Serdes.String(), Serdes.String()));
         var streams = new KafkaStreams(builder.build(), settings);

@@ -64,17 +64,21 @@ class Application:
         instances: int,
         create: Callable[[str], None] | None = None,
         settings: tuple[str, ...] = (),
+        like: Application | None = None,
     ) -> None:
-        """`create` creates a topic on a cluster of several nodes; `settings` are of Kafka Streams."""
+        """`create` creates a topic on a cluster of several nodes; `settings` are of Kafka Streams.
+
+        `like` is another application with the same id and topics.
+        """
         try:
             libs = jars.streams_libs()
             classes = jars.compiled(SOURCE, libs, f"streams-{jars.KAFKA}")
         except jars.Missing as missing:
             pytest.skip(str(missing))
-        self.name = f"streams-{uuid.uuid4().hex[:6]}"
+        self.name = f"streams-{uuid.uuid4().hex[:6]}" if like is None else like.name
         self.source, self.target = f"{self.name}-in", f"{self.name}-out"
         self.bootstrap = node.bootstrap_servers
-        for topic in (self.source, self.target):
+        for topic in (self.source, self.target) if like is None else ():
             create(topic) if create else create_and_wait(self.bootstrap, topic, PARTITIONS)
         java = ["java", *QUICK_START, "-Xmx160m", "-cp", f"{classes}:{libs}/*", SOURCE.stem]
         self._command = [*java, self.bootstrap, self.name, self.source, self.target, guarantee]
@@ -90,6 +94,10 @@ class Application:
         with (self._folder / f"said-{place}").open("ab") as said:
             state = str(self._folder / f"state-{place}")
             return subprocess.Popen([*self._command, state, *self._settings], stdout=said, stderr=said)
+
+    def add(self, place: int) -> None:
+        """Start one more instance."""
+        self._processes.append(self._start(place))
 
     def kill(self, place: int) -> None:
         self._processes[place].kill()
@@ -144,7 +152,7 @@ def test_word_count_at_least_once(node: Node, tmp_path: Path) -> None:
         found = application.counted()
         assert all(set(counts) <= set(found[word]) for word, counts in application.expected().items()), found
         admin = AdminClient({"bootstrap.servers": application.bootstrap, "log_level": 0})
-        assert _made(admin, application.name) == {
+        assert internal_topics(admin, application.name) == {
             "counts-changelog": (PARTITIONS, "compact", "604800000"),
             "words-repartition": (PARTITIONS, "delete", "-1"),
         }
@@ -154,7 +162,7 @@ def test_word_count_at_least_once(node: Node, tmp_path: Path) -> None:
         application.stop()
 
 
-def _made(admin: AdminClient, application: str) -> dict[str, tuple[int, str, str]]:
+def internal_topics(admin: AdminClient, application: str) -> dict[str, tuple[int, str, str]]:
     """Return partitions, cleanup policy and retention of the internal topics."""
     topics = admin.list_topics(timeout=20).topics
     found = {}

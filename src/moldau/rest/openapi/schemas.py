@@ -106,7 +106,14 @@ _V2: Final[dict[str, Schema]] = {
     ),
     "PositionsV2": _object(
         offsets=_list(
-            _object("topic", "partition", "offset", **_PARTITION_V2["properties"], offset=_INTEGER)
+            _object(
+                "topic",
+                "partition",
+                "offset",
+                **_PARTITION_V2["properties"],
+                offset=_INTEGER,
+                metadata=_STRING,
+            )
         ),
         timestamps=_list(
             _object("topic", "partition", "timestamp", **_PARTITION_V2["properties"], timestamp=_TIME)
@@ -213,14 +220,18 @@ _V3: Final[dict[str, Schema]] = {
         _object(
             "offsets",
             offsets=_list(
-                _object(
-                    "topic_name",
-                    "partition_id",
-                    "offset",
-                    topic_name=_STRING,
-                    partition_id=_INTEGER,
-                    offset=_INTEGER,
-                )
+                {
+                    **_object(
+                        "topic_name",
+                        "partition_id",
+                        "offset",
+                        topic_name=_STRING,
+                        partition_id=_INTEGER,
+                        offset=_INTEGER,
+                    ),
+                    # Records as they were read.
+                    "additionalProperties": True,
+                }
             ),
         ),
         "The last records that were processed; the offsets after them are committed.",

@@ -52,9 +52,7 @@ async def handle(
             request.group_id, lambda shard: shard.streams.heartbeats.heartbeat(requester(context), request)
         )
     except KafkaError as error:
-        return StreamsGroupHeartbeatResponse(
-            error_code=error.code, error_message=error.message or None, status=None
-        )
+        return StreamsGroupHeartbeatResponse(error_code=error.code, error_message=error.message or None)
     if result.missing_topics:
         _create_topics(topics, settings, metadata, context, request.group_id, result.missing_topics)
         _explain_missing(topics, context, result.response, result.missing_topics)

@@ -25,6 +25,7 @@ from tests.interop.differential.scenes import (
     quorum,
     share_groups,
     share_state,
+    streams_groups,
     topics,
     transactions,
     users,
@@ -55,5 +56,6 @@ SCENES: dict[str, Callable[[Broker], None]] = {
     **consumer_groups.SCENES,
     **share_groups.SCENES,
     **share_state.SCENES,
+    **streams_groups.SCENES,
     **DISTURBING,
 }

@@ -161,11 +161,11 @@ def begin(broker: Broker, name: str, partitions: int = 1) -> tuple[str, str]:
     """Make a group that starts at the earliest offset, and a topic."""
     group_id, topic = broker.name(name), broker.topic(name, partitions)
     ready(broker, group_id)
-    _set(broker, group_id, "share.auto.offset.reset", "earliest")
+    set_group_config(broker, group_id, "share.auto.offset.reset", "earliest")
     return group_id, topic
 
 
-def _set(broker: Broker, group_id: str, name: str, value: str) -> None:
+def set_group_config(broker: Broker, group_id: str, name: str, value: str) -> None:
     config = AlterableConfig(name=name, config_operation=0, value=value)
     resource = AlterConfigsResource(resource_type=32, resource_name=group_id, configs=[config])
     answer = broker.call(IncrementalAlterConfigsRequest(resources=[resource]), 1)

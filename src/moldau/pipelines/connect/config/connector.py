@@ -183,7 +183,7 @@ class _Regex:
         try:
             re.compile(value or "")
         except re.error as error:
-            raise ConfigError.invalid(name, value, f"Syntax error in regular expression: {error}") from None
+            raise ConfigError.invalid(name, value, f"Invalid regex: {error}") from None
 
 
 def _not_negative(name: str, value: Any) -> None:
@@ -335,7 +335,15 @@ def _enrich_alias(definition: ConfigDef, kind: AliasKind, alias: str, properties
         own = kind.definition_of(f"{prefix}type", chosen)
     except ConfigError:
         return
-    definition.embed(prefix, group, 2, _with_predicate(own) if kind.setting == "transforms" else own)
+    definition.embed(prefix, group, 2, _sorted(_with_predicate(own) if kind.setting == "transforms" else own))
+
+
+def _sorted(definition: ConfigDef) -> ConfigDef:
+    """Return the settings in the order of their names, which Kafka Connect numbers."""
+    result = ConfigDef()
+    for key in sorted(definition.keys.values(), key=lambda each: each.name):
+        result.add(key)
+    return result
 
 
 def _with_predicate(own: ConfigDef) -> ConfigDef:

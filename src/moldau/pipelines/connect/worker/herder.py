@@ -243,14 +243,15 @@ class Herder:
     async def stop(self, name: str) -> None:
         """Stop a connector and remove its tasks."""
         self.require_leader()
-        self._config_of(name)
+        if name not in self._configs:
+            raise not_found(f"Unknown connector {name}")
         written = [records.target_state(name, TargetState.STOPPED)]
         if self.store.configs.task_counts.get(name):
             written += records.task_configs(name, [])
         await self.store.config_log.append(written)
 
     async def restart_connector(self, name: str) -> None:
-        self._config_of(name)
+        self._require_known(name)
         slot = self.runtime.connectors.get(name)
         if slot is None:
             raise NotLeader(self._elsewhere(name))
@@ -258,13 +259,17 @@ class Herder:
         await self._settle(name)
 
     async def restart_task(self, task: TaskId) -> None:
-        self._config_of(task.connector)
+        self._require_known(task.connector)
         if task not in self.store.configs.task_configs:
-            raise not_found(f"Task {task} not found")
+            raise not_found(f"Unknown task: {task}")
         slot = self.runtime.tasks.get(task)
         if slot is None:
             raise NotLeader(self._elsewhere(task))
         slot.restart()
+
+    def _require_known(self, name: str) -> None:
+        if name not in self._configs:
+            raise not_found(f"Unknown connector: {name}")
 
     def _elsewhere(self, work: str | TaskId) -> str | None:
         """Return the worker to ask: the owner if this worker leads, else the leader."""
@@ -274,8 +279,7 @@ class Herder:
         """Restart a connector and tasks wherever they run; return the statuses that follow."""
         self.require_leader()
         name = request.connector
-        if name not in self._configs:
-            raise not_found(f"Unknown connector: {name}")
+        self._require_known(name)
         if name not in self.store.statuses.connectors:
             raise not_found(f"Status for connector {name} not found")
         answer = self.status(name, request)

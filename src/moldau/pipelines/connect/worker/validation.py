@@ -75,6 +75,7 @@ class Validation:
         for kind in self._alias_kinds():
             enrich(definition, kind, properties)
         values = definition.validate(properties)
+        _forget_unknown_classes(definition, values)
         if isinstance(connector, SourceConnector):
             self._check_source(connector, properties, values)
         else:
@@ -163,10 +164,7 @@ class Validation:
         if str(level.value).lower() != "required":
             return
         if not self._exactly_once:
-            level.errors.append(
-                "This worker does not have exactly-once source support enabled: set "
-                "exactly.once.source.support=enabled for all workers."
-            )
+            level.errors.append("This worker does not have exactly-once source support enabled.")
         elif connector.exactly_once_support(properties) is not ExactlyOnceSupport.SUPPORTED:
             level.errors.append(
                 "The connector does not support exactly-once semantics with the provided configuration."
@@ -202,6 +200,14 @@ class _KnownClass:
     def __call__(self, name: str, value: Any) -> None:
         if value is not None and self.plugins.find(value, self.type) is None:
             raise ConfigError.invalid(name, value, f"Class {value} could not be found.")
+
+
+def _forget_unknown_classes(definition: ConfigDef, values: Mapping[str, ConfigValue]) -> None:
+    """The value of a class that does not exist is null, as in Kafka Connect, which cannot load it."""
+    for name, value in values.items():
+        key = definition.keys.get(name)
+        if key is not None and key.type is ConfigType.CLASS and value.errors:
+            value.value = None
 
 
 def _check_sink(properties: Mapping[str, Any], values: dict[str, ConfigValue]) -> None:

@@ -29,6 +29,7 @@ from moldau.pipelines.mirror.config.definitions import (
     MirrorConfigError,
 )
 from moldau.pipelines.mirror.config.flow import Flow
+from moldau.pipelines.mirror.config.loops import check_loops
 from moldau.pipelines.mirror.config.providers import is_provider_setting, resolve
 
 _BYTES = "ByteArrayConverter"
@@ -68,8 +69,8 @@ def read_config(properties: Mapping[str, str], targets: Sequence[str] = ()) -> M
             "No flow is enabled; set source->target.enabled=true with two aliases of clusters: "
             + ", ".join(reader.aliases)
         )
-    _check_loops(flows)
-    return MirrorConfig(flows, beating, reader.aliases, tuple(reader.warnings))
+    warnings = reader.warnings + check_loops(flows)
+    return MirrorConfig(flows, beating, reader.aliases, tuple(warnings))
 
 
 class _Reader:
@@ -212,14 +213,3 @@ def _check_combinations(flow: Flow) -> None:
         )
     if flow["sync.group.offsets.enabled"] and not flow["emit.checkpoints.enabled"]:
         raise MirrorConfigError(f"{flow}: sync.group.offsets.enabled needs emit.checkpoints.enabled=true")
-
-
-def _check_loops(flows: Sequence[Flow]) -> None:
-    for flow in flows:
-        opposite = flow.opposite_topics
-        if opposite is not None and opposite == flow.topics:
-            raise MirrorConfigError(
-                f"{flow} and {flow.target}->{flow.source} mirror the same topics with "
-                "IdentityReplicationPolicy: records would circulate forever. Give each flow topics of its "
-                "own, or use DefaultReplicationPolicy."
-            )

@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import ZERO_UUID, TopicPartition, Uuid
@@ -41,6 +42,11 @@ logger = logging.getLogger(__name__)
 _MAX_WAIT_MS = 500
 _FETCH_BYTES = 16 << 20
 _PARTITION_BYTES = 2 << 20
+#: The share of the sink's buffer that one partition may fill: a partition without a leader on the target is
+#: not fetched then, and holds no other. Meanwhile the fetches of the others wait for a short time only.
+_SHARE = 4
+_HURRIED_MS = 20
+_HELD_S = 0.01
 #: How often leaders that are unknown are looked up, and new partitions are noticed.
 _LEADERS_S = 0.5
 
@@ -61,6 +67,8 @@ class Copier:
             int(properties.get("max.partition.fetch.bytes", _PARTITION_BYTES)),
             flow.read_committed,
         )
+        self._share = sink.buffer_bytes // _SHARE
+        self._hurried = replace(self._options, max_wait_ms=_HURRIED_MS)
 
     def add(self, partitions: Iterable[CopiedPartition]) -> None:
         for partition in partitions:
@@ -104,10 +112,15 @@ class Copier:
 
     async def _follow(self, node: int) -> None:
         """Copy the partitions of a leader until it leads none of them."""
-        while wanted := self._led_by(node):
+        while led := self._led_by(node):
+            wanted = [each for each in led if each.progress.queued_bytes < self._share]
+            if not wanted:
+                await asyncio.sleep(_HELD_S)
+                continue
+            options = self._options if len(wanted) == len(led) else self._hurried
             begin = {each.source: FetchFrom(each.topic_id, each.progress.position) for each in wanted}
             try:
-                answers = await fetch(self._source, node, begin, self._options)
+                answers = await fetch(self._source, node, begin, options)
             except KafkaError as error:
                 self._lose_leaders(wanted, error)
                 await asyncio.sleep(self._source.settings.backoff.seconds(self._failures))
@@ -138,7 +151,7 @@ class Copier:
                 self._fail(partition, str(error))
                 continue
             for batch in prepared:
-                partition.progress.queue(batch.spans, batch.next_offset)
+                partition.progress.queue(batch.spans, batch.next_offset, len(batch.buffer))
             partition.progress.skip(next_offset)
             batches += [(partition, batch) for batch in prepared]
         if batches:

@@ -19,11 +19,14 @@ class PartitionProgress:
         self.position = position
         #: The first source offset that the target has not acknowledged.
         self.copied = position
+        #: The bytes of batches that the target has not acknowledged.
+        self.queued_bytes = 0
         self._queued: deque[_Queued] = deque()
 
-    def queue(self, spans: Iterable[Span], next_offset: int) -> None:
+    def queue(self, spans: Iterable[Span], next_offset: int, size: int = 0) -> None:
         """Add a batch that was given to the producer."""
-        self._queued.append(_Queued(deque(spans), next_offset))
+        self._queued.append(_Queued(deque(spans), next_offset, size))
+        self.queued_bytes += size
         self.position = max(self.position, next_offset)
 
     def skip(self, next_offset: int) -> None:
@@ -50,13 +53,15 @@ class PartitionProgress:
             self.copied = max(self.copied, first + taken)
             if not batch.spans:
                 self._queued.popleft()
+                self.queued_bytes -= batch.size
                 self.copied = max(self.copied, batch.next_offset)
         return runs if base_offset >= 0 else []
 
 
 class _Queued:
-    __slots__ = ("next_offset", "spans")
+    __slots__ = ("next_offset", "size", "spans")
 
-    def __init__(self, spans: deque[Span], next_offset: int) -> None:
+    def __init__(self, spans: deque[Span], next_offset: int, size: int) -> None:
         self.spans = spans
         self.next_offset = next_offset
+        self.size = size

@@ -32,6 +32,7 @@ class MirrorSink:
     """The producers of one copy task."""
 
     def __init__(self, flow: Flow, task: int, clock: Clock) -> None:
+        self.buffer_bytes = _buffer_bytes(flow)
         self._flow = flow
         self._clock = clock
         transactional_id = f"{flow.source}-mm2-{CONNECTOR}-{task}" if flow.exactly_once else None
@@ -135,6 +136,11 @@ class MirrorSink:
                 partition.syncs.stored(run)
 
 
+def _buffer_bytes(flow: Flow) -> int:
+    """Return how many bytes of batches may be queued for the target."""
+    return max(int(flow.target_properties.get("buffer.memory", 32 * _MIB)), _MIB)
+
+
 def _writer(
     flow: Flow, role: str, transactional_id: str | None = None, on_stored: _OnStored | None = None
 ) -> AsyncBatchWriter:
@@ -145,6 +151,6 @@ def _writer(
         transaction_timeout_ms=int(properties.get("transaction.timeout.ms", 60_000)),
         delivery_timeout_ms=int(properties.get("delivery.timeout.ms", 120_000)),
         max_request_bytes=max(int(properties.get("max.request.size", 8 * _MIB)), _MIB),
-        max_pending_bytes=max(int(properties.get("buffer.memory", 32 * _MIB)), _MIB),
+        max_pending_bytes=_buffer_bytes(flow),
         on_stored=on_stored,
     )

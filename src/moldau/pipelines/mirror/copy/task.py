@@ -9,31 +9,41 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine, Iterable
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from moldau.base.backoff import Backoff
 from moldau.base.clock import Clock
 from moldau.base.errors import KafkaError
 from moldau.base.ids import ZERO_UUID, TopicPartition, format_uuid
-from moldau.client.admin.client import checked
 from moldau.client.admin.offsets import OffsetSpec, list_offsets
 from moldau.client.batches.types import RecordsRefused
 from moldau.client.wire.cluster import Cluster, is_retriable
+from moldau.client.wire.settings import ClientSettings
 from moldau.pipelines.mirror.config.definitions import STOP
 from moldau.pipelines.mirror.config.flow import Flow, TopicSelection
 from moldau.pipelines.mirror.copy.assignment import Assigned, assigned_partitions, known_topics
 from moldau.pipelines.mirror.copy.copier import Copier
 from moldau.pipelines.mirror.copy.partition import CopiedPartition
 from moldau.pipelines.mirror.copy.sink import MirrorSink
-from moldau.pipelines.mirror.records.fields import MalformedRecord
-from moldau.pipelines.mirror.records.source_offset import SourceOffset, read_source_offset
-from moldau.pipelines.mirror.topic_log import TopicLog
+from moldau.pipelines.mirror.copy.stored import SyncedOffsets, stored_offsets
+from moldau.pipelines.mirror.records.source_offset import SourceOffset
+from moldau.pipelines.mirror.translation.runs import OffsetRuns
 
 logger = logging.getLogger(__name__)
 
 _RESTART = Backoff(0.5, 30.0)
 #: How soon to look again while topics of the target are being created.
 _CREATED_S = 0.3
+#: How long a look-up waits for leaders.
+_PATIENCE_MS = 3000
+
+
+class _Earlier(NamedTuple):
+    """What earlier runs copied: the last source offsets, and where records are stored on the target."""
+
+    offsets: dict[TopicPartition, SourceOffset]
+    runs: OffsetRuns
 
 
 class CopyTask:
@@ -45,6 +55,8 @@ class CopyTask:
         self._clock = clock
         self._selection = TopicSelection(flow)
         self._refused: dict[TopicPartition, str] = {}
+        #: Partitions without a leader, which were logged.
+        self._reported: set[TopicPartition] = set()
         self._begun = False
 
     async def run(self) -> None:
@@ -69,31 +81,47 @@ class CopyTask:
 
     async def _run_once(self) -> None:
         flow = self._flow
-        source, target = Cluster(flow.source_settings("copy")), Cluster(flow.target_settings("discovery"))
+        source = Cluster(_impatient(flow.source_settings("copy")))
+        target = Cluster(flow.target_settings("discovery"))
         fetching = Cluster(flow.source_settings("fetch"))
         sink = MirrorSink(flow, self._task, self._clock)
         copier = Copier(flow, fetching, sink)
         try:
             await sink.start()
-            offsets = await stored_offsets(target, flow)
-            work = [self._assign(copier, source, target, offsets), copier.run(), self._flush(copier, sink)]
+            earlier = await self._earlier(fetching, target)
+            work = [self._assign(copier, source, target, earlier), copier.run(), self._flush(copier, sink)]
             await _first_failure(work)
         finally:
             await _quietly(sink, copier)
             for cluster in (source, target, fetching):
                 cluster.close()
 
+    async def _earlier(self, source: Cluster, target: Cluster) -> _Earlier:
+        offsets = await stored_offsets(target, self._flow)
+        synced = SyncedOffsets(self._flow, source, target)
+        if self._flow["emit.offset-syncs.enabled"]:
+            await synced.read_new()
+        return _Earlier(offsets, synced.runs)
+
     async def _assign(
         self,
         copier: Copier,
         source: Cluster,
         target: Cluster,
-        offsets: dict[TopicPartition, SourceOffset],
+        earlier: _Earlier,
     ) -> None:
-        """Keep the copier's partitions up to date."""
+        """Keep the copier's partitions up to date; it continues while a cluster is not reachable."""
         interval = self._flow["refresh.topics.interval.seconds"]
+        failures = 0
         while True:
-            missing = await self._assign_once(copier, source, target, offsets)
+            try:
+                missing = await self._assign_once(copier, source, target, earlier)
+            except KafkaError as error:
+                failures += 1
+                logger.warning("%s: looking for partitions failed: %s", self._flow, error)
+                await asyncio.sleep(min(interval, _RESTART.seconds(failures)))
+                continue
+            failures = 0
             self._begun = True
             if not missing and not self._flow["refresh.topics.enabled"]:
                 await asyncio.Event().wait()
@@ -104,7 +132,7 @@ class CopyTask:
         copier: Copier,
         source: Cluster,
         target: Cluster,
-        offsets: dict[TopicPartition, SourceOffset],
+        earlier: _Earlier,
     ) -> bool:
         found = known_topics((await source.retry(lambda: source.metadata(None))).topics)
         existing = known_topics((await target.retry(lambda: target.metadata(None))).topics)
@@ -113,34 +141,47 @@ class CopyTask:
         if gone:
             logger.info("%s: %d partitions were deleted", self._flow, len(gone))
             # A topic of the same name that is created later is recognised by its id.
-            offsets.update({where: copier.partitions[where].last_offset for where in gone})
+            earlier.offsets.update({where: copier.partitions[where].last_offset for where in gone})
             copier.remove(gone)
         for partition in copier.partitions.values():
             # The copier compares topic ids only when it looks for a leader.
             if found[partition.source.topic].topic_id not in (partition.topic_id, ZERO_UUID):
                 partition.leader = None
         new = [each for each in assigned if each.source not in copier.partitions]
-        if new:
-            copier.add(await self._new_partitions(source, new, offsets))
-            logger.info("%s: copying %d new partitions", self._flow, len(new))
-        return missing
+        known = [each for each in new if earlier.offsets.get(each.source, _NONE).offset >= 0]
+        self._add(copier, [(each, earlier.offsets[each.source].offset + 1) for each in known], earlier)
+        unknown = [each for each in new if each.source not in copier.partitions]
+        starts = await self._starts(source, [each.source for each in unknown])
+        begun = [(each, starts[each.source]) for each in unknown if each.source in starts]
+        self._add(copier, begun, earlier)
+        return missing or len(begun) < len(unknown)
 
-    async def _new_partitions(
-        self, source: Cluster, new: list[Assigned], offsets: dict[TopicPartition, SourceOffset]
-    ) -> list[CopiedPartition]:
-        unknown = [each.source for each in new if offsets.get(each.source, _NONE).offset < 0]
+    async def _starts(self, source: Cluster, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return where partitions begin, without those that have no leader now."""
         at_end = self._flow.starts_at_end and not self._begun
         spec = OffsetSpec.LATEST if at_end else OffsetSpec.EARLIEST
-        starts = checked(await list_offsets(source, dict.fromkeys(unknown, spec)))
+        starts = {}
+        for partition, listed in (await list_offsets(source, dict.fromkeys(partitions, spec))).items():
+            if not isinstance(listed, KafkaError):
+                starts[partition] = listed.offset
+            elif partition not in self._reported:
+                self._reported.add(partition)
+                logger.warning("%s: %s cannot be copied yet: %s", self._flow, partition, listed)
+        return starts
+
+    def _add(self, copier: Copier, new: list[tuple[Assigned, int]], earlier: _Earlier) -> None:
+        """Give the copier partitions with the offsets to continue at."""
         partitions = []
-        for each in new:
-            stored = offsets.pop(each.source, _NONE)
-            position = starts[each.source].offset if each.source in starts else stored.offset + 1
+        for each, position in new:
             partition = CopiedPartition(each.source, each.target, each.topic_id, position)
-            self._check_topic_id(partition, stored)
+            known = earlier.runs.of(each.source)
+            partition.syncs.resume(None if known is None else known.last)
+            self._check_topic_id(partition, earlier.offsets.pop(each.source, _NONE))
             partition.failure = partition.failure or self._refused.get(each.target)
             partitions.append(partition)
-        return partitions
+        if partitions:
+            copier.add(partitions)
+            logger.info("%s: copying %d new partitions", self._flow, len(partitions))
 
     def _check_topic_id(self, partition: CopiedPartition, stored: SourceOffset) -> None:
         """Stop or restart a partition whose topic was created again while no task was running."""
@@ -162,18 +203,9 @@ class CopyTask:
             await sink.flush([each for each in copier.partitions.values() if each.active])
 
 
-async def stored_offsets(target: Cluster, flow: Flow) -> dict[TopicPartition, SourceOffset]:
-    """Return how far partitions were copied, by us or by MirrorMaker 2."""
-    offsets: dict[TopicPartition, SourceOffset] = {}
-    for record in await TopicLog(target, flow.offsets_topic).read_new():
-        try:
-            found = read_source_offset(flow.source, record.key, record.value)
-        except MalformedRecord as error:
-            logger.warning("%s: a record of %s is ignored: %s", flow, flow.offsets_topic, error)
-            continue
-        if found is not None:
-            offsets[found.partition] = found
-    return offsets
+def _impatient(settings: ClientSettings) -> ClientSettings:
+    """Return settings for requests that are repeated anyway, so that no partition waits for another."""
+    return replace(settings, api_timeout_ms=min(settings.api_timeout_ms, _PATIENCE_MS))
 
 
 async def _first_failure(work: Iterable[Coroutine[Any, Any, None]]) -> None:

@@ -20,11 +20,11 @@ from moldau.client.records import OffsetAndMetadata
 from moldau.client.wire.cluster import Cluster
 from moldau.pipelines.mirror.config.flow import Flow, TopicSelection
 from moldau.pipelines.mirror.config.properties import MirrorConfig
+from moldau.pipelines.mirror.copy.stored import SyncedOffsets
 from moldau.pipelines.mirror.failover.plan import MovePlan, Translation, UncopiedRecords, planned_moves
 from moldau.pipelines.mirror.failover.status import flow_status
 from moldau.pipelines.mirror.flows.group_offsets import (
     GroupOffsets,
-    SyncedOffsets,
     group_states,
     stored_checkpoints,
 )

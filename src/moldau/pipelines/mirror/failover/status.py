@@ -16,7 +16,7 @@ from moldau.client.batches.reader import OffsetRange, PartitionReader, ReadOptio
 from moldau.client.wire.cluster import Cluster
 from moldau.pipelines.mirror.config.flow import Flow, TopicSelection
 from moldau.pipelines.mirror.copy.assignment import KnownTopic, known_topics
-from moldau.pipelines.mirror.copy.task import stored_offsets
+from moldau.pipelines.mirror.copy.stored import stored_offsets
 from moldau.pipelines.mirror.records.fields import MalformedRecord
 from moldau.pipelines.mirror.records.heartbeat import read_heartbeat
 from moldau.pipelines.mirror.records.source_offset import SourceOffset

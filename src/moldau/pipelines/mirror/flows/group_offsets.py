@@ -25,9 +25,9 @@ from moldau.client.batches.writer import AsyncBatchWriter
 from moldau.client.records import OffsetAndMetadata
 from moldau.client.wire.cluster import Cluster
 from moldau.pipelines.mirror.config.flow import Flow, TopicSelection
+from moldau.pipelines.mirror.copy.stored import SyncedOffsets
 from moldau.pipelines.mirror.records.checkpoint import Checkpoint, read_checkpoint
 from moldau.pipelines.mirror.records.fields import MalformedRecord
-from moldau.pipelines.mirror.records.offset_sync import read_offset_sync
 from moldau.pipelines.mirror.topic_log import NewRecord, TopicAppender, TopicLog
 from moldau.pipelines.mirror.translation.checkpoints import (
     Checkpoints,
@@ -35,31 +35,12 @@ from moldau.pipelines.mirror.translation.checkpoints import (
     offsets_to_commit,
     translated,
 )
-from moldau.pipelines.mirror.translation.runs import OffsetRuns
 
 logger = logging.getLogger(__name__)
 
 #: Group types whose offsets are committed by consumers.
 _TYPES = {"", "Classic", "Consumer"}
 _PROTOCOLS = {"", "consumer"}
-
-
-class SyncedOffsets:
-    """The offset syncs of a flow, followed in their topic."""
-
-    def __init__(self, flow: Flow, source: Cluster, target: Cluster) -> None:
-        self.runs = OffsetRuns()
-        self._flow = flow
-        self._log = TopicLog(source if flow.syncs_on_source else target, flow.offset_syncs_topic)
-
-    async def read_new(self) -> None:
-        for record in await self._log.read_new():
-            try:
-                self.runs.add(read_offset_sync(record.key, record.value, record.headers))
-            except MalformedRecord as error:
-                logger.warning(
-                    "%s: a record of %s is ignored: %s", self._flow, self._flow.offset_syncs_topic, error
-                )
 
 
 class GroupOffsets:

@@ -34,6 +34,11 @@ class SparkHost:
     def __init__(self, flows: Sequence[Flow], master: str | None) -> None:
         from moldau.pipelines.spark.session import session
 
+        if master is not None and master.startswith("sc://"):
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG,
+                f"{master}: Spark Connect cannot run the tasks of a mirror; use spark://",
+            )
         self._clock = SystemClock()
         slots = sum(flow["tasks.max"] for flow in flows)
         spark = session("moldau-mirror", master=master or f"local[{slots}]", config=_CONFIG)
@@ -46,7 +51,7 @@ class SparkHost:
             begin = self._clock.monotonic()
             running = asyncio.create_task(asyncio.to_thread(self._run_job, flow))
             try:
-                await asyncio.shield(running)
+                reason = await asyncio.shield(running)
             except asyncio.CancelledError:
                 self._context.cancelJobGroup(str(flow))
                 await asyncio.wait([running])
@@ -56,11 +61,11 @@ class SparkHost:
             ran_long = self._clock.monotonic() - begin > _RESTART.maximum_seconds
             failures = 1 if ran_long else failures + 1
             delay = _RESTART.seconds(failures)
-            logger.error("%s: the Spark job ended; it is submitted again in %.0f s", flow, delay)
+            logger.error("%s: the Spark job ended, next one in %.0f s: %s", flow, delay, reason)
             await asyncio.sleep(delay)
 
-    def _run_job(self, flow: Flow) -> None:
-        """Run the job and return when it has ended for any reason, which Spark logs."""
+    def _run_job(self, flow: Flow) -> str:
+        """Run the job; return why it has ended, of which Spark logs more."""
         from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
         context, tasks = self._context, flow["tasks.max"]
@@ -68,7 +73,8 @@ class SparkHost:
         try:
             context.parallelize(range(tasks), tasks).mapPartitions(_TaskLoop(flow, tasks)).count()
         except (Py4JError, OSError) as error:
-            logger.warning("%s: %s", flow, str(error).partition("\n")[0])
+            return str(error).partition("\n")[0]
+        return "its tasks returned"
 
     def _is_stopped(self) -> bool:
         from py4j.protocol import Py4JError

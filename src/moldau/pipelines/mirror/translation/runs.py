@@ -40,10 +40,12 @@ class PartitionRuns:
     @property
     def end(self) -> tuple[int, int] | None:
         """The offsets after the last known record, on the source and on the target."""
-        if not self._runs:
-            return None
-        last = self._runs[-1]
-        return last.upstream + last.length, last.downstream + last.length
+        last = self.last
+        return None if last is None else (last.upstream + last.length, last.downstream + last.length)
+
+    @property
+    def last(self) -> Run | None:
+        return self._runs[-1] if self._runs else None
 
     def add(self, sync: OffsetSync) -> None:
         new = Run(sync.upstream - sync.before, sync.downstream - sync.before, sync.before + 1)

@@ -25,6 +25,13 @@ class SyncTracker:
         self._written = True
         self._finished: deque[OffsetSync] = deque(maxlen=MAX_FINISHED)
 
+    def resume(self, last: Run | None) -> None:
+        """Continue the last run of an earlier mirror, if the next record is stored directly after it.
+
+        Its syncs may have been compacted, so that only the next one translates the offsets of its records.
+        """
+        self._run = last
+
     def stored(self, new: Run) -> None:
         """Add a run of records that the target has acknowledged."""
         run = self._run

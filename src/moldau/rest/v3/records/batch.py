@@ -10,6 +10,7 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.http.errors import ApiError
 from moldau.rest.engine.producer import Result
 from moldau.rest.errors import bad_request, of_kafka, unprocessable
+from moldau.rest.fields import check_fields
 from moldau.rest.request import Request, Response, json_response, parse
 from moldau.rest.v3.records.encoding import PreparedRecord, prepare, stream_error
 from moldau.rest.v3.resources import checked_cluster
@@ -58,6 +59,7 @@ def _entries(body: Any, most: int) -> dict[str, dict[str, Any]]:
     """Return the entries of a batch by id; `ApiError` 42208 if the batch is not valid."""
     if body is None:
         raise unprocessable(_BATCH_ERROR, "Request body is empty. Data is required.")
+    check_fields("ProduceBatch", body)
     entries = body.get("entries") if isinstance(body, dict) else None
     if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
         raise bad_request("entries is a list of records.")
@@ -68,7 +70,7 @@ def _entries(body: Any, most: int) -> dict[str, dict[str, Any]]:
             raise unprocessable(_BATCH_ERROR, "Batch entry identifier is not a valid string.")
         if id in found:
             raise unprocessable(_BATCH_ERROR, "Batch entry IDs are not distinct.")
-        found[id] = each
+        found[id] = {name: value for name, value in each.items() if name != "id"}
     if not found:
         raise unprocessable(_BATCH_ERROR, "Empty batch.")
     if len(found) > most:

@@ -10,14 +10,19 @@ from moldau.http.errors import ApiError
 from moldau.rest import errors
 from moldau.rest.engine.producer import Delivery, OutgoingRecord
 from moldau.rest.errors import bad_request
+from moldau.rest.fields import shown
 from moldau.rest.formats import plain
 from moldau.rest.formats.schemas import TYPES, SchemaFormats, UsedSchema
+from moldau.rest.openapi.schemas import SCHEMAS
 from moldau.rest.v3.resources import instant
 from moldau.rest.values import INT32, is_number, is_text, milliseconds
 
 _PLAIN: Final = {"BINARY": plain.BINARY, "JSON": plain.JSON, "STRING": plain.STRING}
 _WITH_SCHEMA: Final = {name.upper(): name for name in TYPES}
 _STRATEGIES: Final = frozenset({"TOPIC_NAME", "RECORD_NAME", "TOPIC_RECORD_NAME"})
+_RECORD: Final = frozenset(SCHEMAS["ProduceRecord"]["properties"])
+_DATA: Final = frozenset(SCHEMAS["RecordData"]["properties"])
+_HEADER: Final = frozenset({"name", "value"})
 _SCHEMA_FIELDS: Final = ("subject", "subject_name_strategy", "schema_id", "schema_version", "schema")
 
 
@@ -48,6 +53,7 @@ async def prepare(schemas: SchemaFormats, topic: str, entry: Any) -> PreparedRec
     """Serialize a record; `ApiError` says what is wrong with it."""
     if not isinstance(entry, dict):
         raise bad_request("Error processing JSON: a record is not an object.")
+    _check_fields(entry, _RECORD)
     partition = entry.get("partition_id")
     if partition is None:
         partition = -1
@@ -79,6 +85,7 @@ async def _side(
         return None, None
     if not isinstance(data, dict):
         raise bad_request(f"Error processing JSON: the {'key' if is_key else 'value'} is not an object.")
+    _check_fields(data, _DATA)
     name = data.get("type")
     kind = _PLAIN.get(name) if isinstance(name, str) else None
     if kind is not None:
@@ -97,6 +104,12 @@ async def _side(
         "size": -1 if encoded is None else len(encoded),
     }
     return encoded, shown
+
+
+def _check_fields(found: dict[str, Any], known: frozenset[str]) -> None:
+    if not found.keys() <= known:
+        field = next(each for each in found if each not in known)
+        raise bad_request(f'Unrecognized field "{shown(field)}"')
 
 
 def _misplaced(name: Any, data: dict[str, Any]) -> ApiError:
@@ -153,6 +166,7 @@ def _headers(value: Any) -> list[tuple[str, str | bytes | None]] | None:
     found: list[tuple[str, str | bytes | None]] = []
     try:
         for each in value:
+            _check_fields(each, _HEADER)
             name, content = each["name"], each.get("value")
             if not is_text(name):
                 raise ValueError

@@ -150,6 +150,26 @@ def test_identity_in_both_directions_must_not_loop() -> None:
     assert [name for name in ("orders", "both", "payments") if selection.mirrors(name)] == ["orders"]
 
 
+def test_identity_in_a_circle_must_not_loop() -> None:
+    circle = {
+        **IDENTITY,
+        "clusters": "us, eu, asia",
+        "asia.bootstrap.servers": "asia1:9092",
+        "eu->us.enabled": "false",
+        "eu->asia.enabled": "true",
+        "asia->us.enabled": "true",
+    }
+    assert "in a circle" in refused(circle)
+    (warning,) = parsed(circle | {"asia->us.topics": "own"}).warnings
+    assert "asia->us us->eu eu->asia form a circle" in warning
+    assert parsed(circle | {"asia->us.enabled": "false"}).warnings == ()
+
+
+def test_transformations_are_refused() -> None:
+    assert "as they are" in refused({"transforms": "mask"})
+    assert "as they are" in refused({"us->eu.transforms.mask.type": "MaskField"})
+
+
 def test_providers_replace_references(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "secrets.properties").write_text("servers=eu2:9092\n")
     monkeypatch.setenv("US_SERVERS", "us2:9092")

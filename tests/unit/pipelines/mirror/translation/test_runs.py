@@ -114,3 +114,18 @@ def test_syncs_are_written_once_and_at_the_end_of_runs() -> None:
     tracker.stored(Run(30, 10, 2))
     tracker.stored(Run(40, 12, 1))
     assert tracker.take() == [OffsetSync(T, 31, 11, 1), OffsetSync(T, 40, 12, 0)]
+
+
+def test_the_run_of_an_earlier_mirror_continues() -> None:
+    tracker = SyncTracker(T)
+    tracker.resume(Run(20, 0, 10))
+    assert tracker.take() == []
+    tracker.stored(Run(30, 10, 5))
+    assert tracker.take() == [OffsetSync(T, 34, 14, 14)]
+
+
+def test_records_that_are_copied_again_begin_a_run() -> None:
+    tracker = SyncTracker(T)
+    tracker.resume(Run(20, 0, 10))
+    tracker.stored(Run(25, 10, 5))
+    assert tracker.take() == [OffsetSync(T, 29, 14, 4)]

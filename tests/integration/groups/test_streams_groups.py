@@ -1,0 +1,121 @@
+"""Streams groups (KIP-1071) over the wire: internal topics, tasks, metrics and the tool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from moldau.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from moldau.protocol.messages.delete_groups import DeleteGroupsRequest
+from moldau.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from moldau.protocol.messages.list_groups import ListGroupsRequest
+from moldau.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from tests.harness.clients.streams_wire import StreamsWireClient, settle
+from tests.harness.tools import Tools
+from tests.harness.waiting import eventually
+from tests.harness.wire.wire import Wire
+from tests.integration.conftest import new_node
+
+QUICK = {
+    "group.streams.heartbeat.interval.ms": "300",
+    "group.streams.min.heartbeat.interval.ms": "300",
+    "group.streams.session.timeout.ms": "20000",
+    "group.streams.min.session.timeout.ms": "1000",
+    "group.streams.initial.rebalance.delay.ms": "0",
+    "group.streams.assignment.interval.ms": "0",
+}
+MISSING_INTERNAL_TOPICS = 3
+
+
+@pytest.fixture(scope="module")
+def bootstrap() -> Iterator[str]:
+    with new_node(config=QUICK) as node:
+        yield node.bootstrap_servers
+
+
+@pytest.fixture
+def wire(bootstrap: str) -> Iterator[Wire]:
+    with Wire(bootstrap, timeout=60) as connection:
+        yield connection
+
+
+def create(wire: Wire, topic: str, partitions: int) -> None:
+    wanted = CreatableTopic(name=topic, num_partitions=partitions, replication_factor=1)
+    created = wire.call(CreateTopicsRequest(topics=[wanted]), 7)
+    assert created.topics[0].error_code == 0, created
+
+
+def test_internal_topics_are_created_and_all_tasks_are_assigned(wire: Wire, topic: str) -> None:
+    member = StreamsWireClient(wire, topic)
+    create(wire, member.source, 3)
+    member.find_coordinator()
+    first = member.beat()
+    assert [each.status_code for each in first.status or ()] == [MISSING_INTERNAL_TOPICS]
+    settle(member)
+    found = member.described()
+    assert found.topology is not None and found.topology.subtopologies is not None
+    counted = found.topology.subtopologies[1]
+    assert [(each.name, each.partitions) for each in counted.state_changelog_topics] == [(member.counts, 3)]
+    tasks = found.members[0].assignment.active_tasks
+    assert [(each.subtopology_id, each.partitions) for each in tasks] == [("0", [0, 1, 2]), ("1", [0, 1, 2])]
+    resource = DescribeConfigsResource(
+        resource_type=2, resource_name=member.counts, configuration_keys=["cleanup.policy"]
+    )
+    configs = wire.call(DescribeConfigsRequest(resources=[resource]), 4).results[0].configs
+    assert [each.value for each in configs] == ["compact"]
+
+
+def test_topics_that_cannot_be_created_are_named_with_the_reason(wire: Wire, topic: str) -> None:
+    member = StreamsWireClient(wire, topic)
+    create(wire, member.source, 1)
+    member.topology.subtopologies[1].state_changelog_topics[0].replication_factor = 5
+    member.find_coordinator()
+
+    def explained() -> bool:
+        details = [each.status_detail for each in member.beat().status or ()]
+        return any("Creation failed" in each and member.counts in each for each in details)
+
+    eventually(explained, every=0.1, what="a reason")
+
+
+def test_offsets_are_committed_with_the_member_epoch(bootstrap: str, wire: Wire, topic: str) -> None:
+    member = StreamsWireClient(wire, topic)
+    create(wire, member.source, 3)
+    settle(member)
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=0)
+    wanted = OffsetCommitRequestTopic(name=member.source, partitions=[partition])
+
+    def commit(epoch: int) -> int:
+        request = OffsetCommitRequest(
+            group_id=topic, member_id="member", generation_id_or_member_epoch=epoch, topics=[wanted]
+        )
+        code: int = wire.call(request, 9).topics[0].partitions[0].error_code
+        return code
+
+    assert (commit(member.epoch), commit(member.epoch + 1)) == (0, 113)
+    tools = Tools(bootstrap)
+    lines = tools.good("kafka-streams-groups", "--describe", "--group", topic, "--verbose")
+    row = next(line.split() for line in lines if line.split()[1:3] == [member.source, "0"])
+    assert row[3:] == ["0", "-", "0", "0"]
+    members = tools.good("kafka-streams-groups", "--describe", "--group", topic, "--members")
+    assert members[1].rstrip().endswith("ACTIVE: 0:[0,1,2]; 1:[0,1,2];")
+    listed = tools.good("kafka-streams-groups", "--list", "--state", "stable")
+    assert [topic, "Stable"] in [line.split() for line in listed]
+
+
+def test_groups_are_listed_and_deleted_when_they_are_empty(wire: Wire, topic: str) -> None:
+    member = StreamsWireClient(wire, topic)
+    create(wire, member.source, 1)
+    settle(member)
+    listed = wire.call(ListGroupsRequest(types_filter=["streams"]), 5).groups
+    assert (topic, "streams") in [(each.group_id, each.protocol_type) for each in listed]
+    delete = DeleteGroupsRequest(groups_names=[topic])
+    assert wire.call(delete, 2).results[0].error_code == 68
+    member.beat(epoch=-1)
+    assert wire.call(delete, 2).results[0].error_code == 0
+    assert member.described().error_code == 69

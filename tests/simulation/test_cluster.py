@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,13 @@ def test_a_simulated_cluster_keeps_its_invariants(first: int) -> None:
     outcomes = list(run_seeds("cluster", range(first, first + _BLOCK), jobs=2))
     assert not [outcome for outcome in outcomes if outcome.failure is not None]
     assert sum(outcome.counts["acknowledged"] for outcome in outcomes) > 100
+
+
+def test_members_of_a_streams_group_settle_after_every_fault() -> None:
+    counts = Counter[str]()
+    for seed in range(5 * SEEDS):
+        counts.update(run_seed(f"streams/{seed}", streams=True, secured=False).history.counts)
+    assert counts["streams assignments"] > 50
 
 
 @pytest.mark.parametrize("seed", FOUND)

@@ -37,7 +37,7 @@ Each runs unchanged against a node, of which it knows only the address.
 | kcat | `make test`, if it is installed |
 | Kafka's Java client, 3.9 and 4.x | `make interop` |
 | Kafka's Java tools | `make interop` |
-| Kafka Streams, at-least-once and exactly-once | `make interop` |
+| Kafka Streams in both group protocols, at-least-once and exactly-once | `make interop` |
 | franz-go | `make interop` |
 
 The tests cover:
@@ -45,6 +45,7 @@ The tests cover:
 - producing: all codecs, idempotence, transactions (`transaction.version` 0 to 2) with group offsets
 - consuming: assigned partitions; classic groups (eager, cooperative, static members); consumer groups (both
   assignors, regular expressions); migration between the two protocols in both directions
+- streams groups: internal topics, standby tasks, instances and brokers killed, assignments equal to Apache Kafka's
 - offsets: committed, earliest, latest and by timestamp
 - topics and configurations
 """

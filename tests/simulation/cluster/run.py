@@ -36,6 +36,8 @@ from tests.simulation.cluster.security import (
     login,
     secured_config,
 )
+from tests.simulation.cluster.streams import CONFIG as STREAMS_CONFIG
+from tests.simulation.cluster.streams import StreamsApplication
 
 _CREATE_TOPICS_VERSION = 7
 _LOOK_SECONDS = 0.1
@@ -45,6 +47,8 @@ _HEALED_SECONDS = 120.0
 _TOPICS = {"orders": 2, "events": 1}
 #: The part of simulations in which every connection logs in and ACLs decide.
 _SECURED_PART = 0.3
+#: The part of the others with applications of a streams group.
+_STREAMS_PART = 0.3
 
 _Records = dict[TopicPartition, dict[int, bytes]]
 
@@ -58,8 +62,9 @@ class ClusterRun:
         steps: int = 8,
         faults: Sequence[str] = (),
         secured: bool | None = None,
+        streams: bool | None = None,
     ) -> None:
-        """`layout`, `faults` and `secured` are drawn at random unless given."""
+        """`layout`, `faults`, `secured` and `streams` are drawn at random unless given."""
         self.simulation = simulation
         self.random = simulation.random("life")
         self.history = History()
@@ -67,6 +72,8 @@ class ClusterRun:
         self.durable = self.random.random() < 0.3
         drawn_security = simulation.random("security").random() < _SECURED_PART
         self.secured = drawn_security if secured is None else secured
+        drawn_streams = simulation.random("streams").random() < _STREAMS_PART
+        self._has_streams = not self.secured and (drawn_streams if streams is None else streams)
         drawn = self.random.choice((combined(3), combined(3), separate(3, 3), separate(1, 3), combined(5)))
         dynamic = self.random.random() < 0.5
         layout = layout or drawn
@@ -97,6 +104,8 @@ class ClusterRun:
             "log.dirs": self.random.choice(("/data/a", "/data/a,/data/b")),
             "metadata.log.max.record.bytes.between.snapshots": self.random.choice(("2000", "20000000")),
         }
+        if self._has_streams:
+            config |= STREAMS_CONFIG
         if self.durable:
             config["log.flush.interval.messages"] = "1"
         return config | secured_config() if self.secured else config
@@ -164,11 +173,23 @@ class ClusterRun:
             Committer(group, self._client(group), history, self.simulation.random(group), targets[0])
             for group in ("group-a", "group-b")
         ]
-        workers = [each.run for each in (*kinds, *consumers, *self.committers)]
+        workers = [each.run for each in (*kinds, *consumers, *self.committers, *self._applications())]
         if self.secured:
             client, random = self._client("intruder", INTRUDER), self.simulation.random("intruder")
             workers.append(Intruder(client, history, random, targets).run)
         return workers
+
+    def _applications(self) -> list[StreamsApplication]:
+        if not self._has_streams:
+            return []
+        members: dict[str, str] = {}
+        source = next(iter(_TOPICS.items()))
+        return [
+            StreamsApplication(
+                name, self._client(name), self.history, self.simulation.random(name), source, members
+            )
+            for name in ("application-a", "application-b", "application-c")
+        ]
 
     async def _create_topics(self) -> None:
         client = self._client("creator", ADMIN)

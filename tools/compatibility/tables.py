@@ -120,6 +120,11 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
             "A member that has lost a response would never learn of its tasks.",
         ),
         Difference(
+            "A target assignment that was computed by a coordinator whose clock was ahead does not delay the "
+            "next one. Apache Kafka waits until its own clock has caught up.",
+            "A rebalance must not wait for hours because a clock was wrong.",
+        ),
+        Difference(
             "ListGroups finds streams groups in the state NotReady by that name, and by `not_ready`. Apache "
             "Kafka knows only the latter.",
             "The name is the one in its responses.",

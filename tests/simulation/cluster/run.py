@@ -183,10 +183,11 @@ class ClusterRun:
         if not self._has_streams:
             return []
         members: dict[str, str] = {}
+        settled: set[str] = set()
         source = next(iter(_TOPICS.items()))
         return [
             StreamsApplication(
-                name, self._client(name), self.history, self.simulation.random(name), source, members
+                name, self._client(name), self.history, self.simulation.random(name), source, members, settled
             )
             for name in ("application-a", "application-b", "application-c")
         ]

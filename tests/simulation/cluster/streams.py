@@ -36,7 +36,11 @@ _REJOIN = frozenset(
 
 
 class StreamsApplication:
-    """One process with one member; `members` are the present member ids of all applications."""
+    """One process with one member.
+
+    `members` are the present member ids of all applications, by name. They end together, once each has seen
+    the group settled: one that ended earlier would lose its session.
+    """
 
     def __init__(
         self,
@@ -46,12 +50,14 @@ class StreamsApplication:
         random: Random,
         source: tuple[str, int],
         members: dict[str, str],
+        settled: set[str],
     ) -> None:
         self._name = name
         self._client = client
         self._history = history
         self._random = random
         self._members = members
+        self._settled = settled
         topic, self._partitions = source
         self._topology = Topology(
             epoch=1,
@@ -73,7 +79,9 @@ class StreamsApplication:
         self._active: list[TaskIds] = []
 
     async def run(self) -> None:
-        while not (self._history.stopping and await self._has_settled()):
+        while len(self._settled) < len(self._members):
+            if self._history.stopping and await self._sees_settled_group():
+                self._settled.add(self._name)
             if not self._history.stopping and self._random.random() < 0.05:
                 await self._leave()
             elif not self._history.stopping and self._random.random() < 0.03:
@@ -128,7 +136,7 @@ class StreamsApplication:
         check(answer.error_code)
         return answer
 
-    async def _has_settled(self) -> bool:
+    async def _sees_settled_group(self) -> bool:
         try:
             found = await self._described()
         except KafkaError:

@@ -253,9 +253,8 @@ class GroupUpdate(DecisionBuilder[Entry]):
         return self.epoch, targets.get(updated.member_id, NOTHING)
 
     def _may_assign(self) -> bool:
-        since = self.group.assignment_timestamp_ms
         interval_ms = self._context.assignment_interval_ms(self.group.group_id)
-        return since == 0 or interval_ms == 0 or self._now_ms >= since + interval_ms
+        return self.group.may_assign(self._now_ms, interval_ms)
 
     # The member's assignment.
 

@@ -82,6 +82,14 @@ class ModernGroup(Group, Generic[M, T]):
             )
         return found
 
+    def may_assign(self, now_ms: int, interval_ms: int) -> bool:
+        """Return whether the interval since the last target assignment has passed.
+
+        A time in the future comes from a coordinator whose clock was ahead; it must not delay the group.
+        """
+        since = self.assignment_timestamp_ms
+        return not 0 < since <= now_ms < since + interval_ms
+
     def check_delete(self) -> None:
         if self.members:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)

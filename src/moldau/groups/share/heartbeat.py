@@ -175,11 +175,7 @@ class _GroupUpdate(DecisionBuilder[Entry]):
 
     def _target(self, updated: ShareMember) -> tuple[int, Partitions]:
         group = self._group
-        since, interval_ms = (
-            group.assignment_timestamp_ms,
-            self._share_context.assignment_interval_ms(group.group_id),
-        )
-        due = since == 0 or interval_ms == 0 or self._now_ms >= since + interval_ms
+        due = group.may_assign(self._now_ms, self._share_context.assignment_interval_ms(group.group_id))
         if group.assignment_epoch >= self._epoch or not due:
             return group.assignment_epoch, group.targets.get(updated.member_id, NOTHING)
         records, targets = target_assignment(

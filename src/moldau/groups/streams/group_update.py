@@ -146,8 +146,7 @@ class GroupUpdate(DecisionBuilder[Entry]):
         target = group.targets.get(updated.member_id, NO_TASKS)
         if group.assignment_epoch >= self.epoch:
             return group.assignment_epoch, target
-        since, interval_ms = group.assignment_timestamp_ms, context.assignment_interval_ms(group.group_id)
-        if since != 0 and interval_ms != 0 and self._now_ms < since + interval_ms:
+        if not group.may_assign(self._now_ms, context.assignment_interval_ms(group.group_id)):
             self._delayed("Assignment delayed due to the configured assignment interval.")
             return group.assignment_epoch, target
         records, targets = target_assignment(

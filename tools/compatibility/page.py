@@ -45,7 +45,7 @@ The tests cover:
 - producing: all codecs, idempotence, transactions (`transaction.version` 0 to 2) with group offsets
 - consuming: assigned partitions; classic groups (eager, cooperative, static members); consumer groups (both
   assignors, regular expressions); migration between the two protocols in both directions
-- streams groups: internal topics, standby tasks, instances and brokers killed, assignments equal to Apache Kafka's
+- streams groups: internal topics, standby tasks, killed instances and brokers, assignments as in Apache Kafka
 - offsets: committed, earliest, latest and by timestamp
 - topics and configurations
 """

@@ -63,6 +63,7 @@ def tools(
         ("kafka-consumer-groups", ["--list"], ""),
         ("kafka-groups", ["--list"], "GROUP"),
         ("kafka-share-groups", ["--list"], ""),
+        ("kafka-streams-groups", ["--list"], ""),
         ("kafka-transactions", ["list"], "TransactionalId"),
         ("kafka-broker-api-versions", [], "id: 1"),
         ("kafka-features", ["describe"], "metadata.version"),

@@ -168,9 +168,17 @@ def _check(cluster: Cluster, acknowledged: dict[tuple[str, int], dict[int, int]]
         assert in_order == sorted(set(in_order))
 
 
-def test_streams_count_exactly_once_while_brokers_are_killed(cluster: Cluster, tmp_path: Path) -> None:
+@pytest.mark.parametrize("protocol", ["classic", "streams"])
+def test_streams_count_exactly_once_while_brokers_are_killed(
+    cluster: Cluster, tmp_path: Path, protocol: str
+) -> None:
     application = Application(
-        cluster, "exactly_once_v2", tmp_path, 1, lambda topic: create(cluster, topic, STREAMS_PARTITIONS)
+        cluster,
+        "exactly_once_v2",
+        tmp_path,
+        1,
+        lambda topic: create(cluster, topic, STREAMS_PARTITIONS),
+        (f"group.protocol={protocol}",),
     )
     try:
         for step in range(3):

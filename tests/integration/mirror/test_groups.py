@@ -90,6 +90,26 @@ def test_active_groups_keep_their_offsets(pair: Pair, mirror: MirrorProcess) -> 
     eventually(lambda: committed(pair.admin_b, "g3", "a.active") == 70)
 
 
+def test_deleted_topics_do_not_delay_other_groups(pair: Pair, mirror: MirrorProcess) -> None:
+    checked(pair.admin_a.create_topics([NewTopic("vanishing", 1), NewTopic("staying", 1)]))
+    for topic in ("vanishing", "staying"):
+        produce(pair.a, topic, [str(n) for n in range(100)])
+        eventually(lambda topic=topic: f"a.{topic}" in pair.admin_b.list_topics())
+    commit(pair.admin_a, "g5", "vanishing", 50)
+    commit(pair.admin_a, "g5", "staying", 50)
+    eventually(lambda: committed(pair.admin_b, "g5", "a.vanishing") == 50, what=mirror.log[-2000:])
+    checked(pair.admin_a.delete_topics(["vanishing"]))
+    eventually(lambda: "vanishing" not in pair.admin_a.list_topics())
+    eventually(lambda: "partitions were deleted" in mirror.log)
+    checked(pair.admin_b.delete_topics(["a.vanishing"]))
+    mirror.stop()
+    mirror.start()
+    commit(pair.admin_a, "g5", "staying", 70)
+    commit(pair.admin_a, "g6", "staying", 70)
+    for group in ("g5", "g6"):
+        eventually(lambda group=group: committed(pair.admin_b, group, "a.staying") == 70, timeout=20)
+
+
 def test_heartbeats_of_both_clusters(pair: Pair, mirror: MirrorProcess) -> None:
     def sources(bootstrap: str, topic: str) -> set[tuple[str, str]]:
         found: list[Any] = read_all(bootstrap, topic)

@@ -7,8 +7,10 @@ move back.
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TypeVar
 
 from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
@@ -25,6 +27,7 @@ from moldau.client.batches.writer import AsyncBatchWriter
 from moldau.client.records import OffsetAndMetadata
 from moldau.client.wire.cluster import Cluster
 from moldau.pipelines.mirror.config.flow import Flow, TopicSelection
+from moldau.pipelines.mirror.copy.assignment import known_topics
 from moldau.pipelines.mirror.copy.stored import SyncedOffsets
 from moldau.pipelines.mirror.records.checkpoint import Checkpoint, read_checkpoint
 from moldau.pipelines.mirror.records.fields import MalformedRecord
@@ -38,6 +41,12 @@ from moldau.pipelines.mirror.translation.checkpoints import (
 
 logger = logging.getLogger(__name__)
 
+R = TypeVar("R")
+
+#: Groups that are asked for at the same time: clusters may be far apart.
+_AT_ONCE = 16
+#: How long committed offsets need not be compared with those of the target.
+_SETTLED_S = 600.0
 #: Group types whose offsets are committed by consumers.
 _TYPES = {"", "Classic", "Consumer"}
 _PROTOCOLS = {"", "consumer"}
@@ -55,6 +64,8 @@ class GroupOffsets:
         self._clock = clock
         self.synced = SyncedOffsets(flow, source, target)
         self._written = TopicLog(target, flow.checkpoints_topic)
+        #: The checkpoints that are committed, and when.
+        self._settled: dict[str, tuple[dict[TopicPartition, Checkpoint], float]] = {}
         #: The groups of the source that the flow translates.
         self.selected: list[str] = []
 
@@ -73,9 +84,8 @@ class GroupOffsets:
     async def emit(self, writer: AsyncBatchWriter) -> None:
         """Translate the groups' offsets and write the checkpoints that have changed."""
         await self.synced.read_new()
-        new: list[Checkpoint] = []
-        for group in self.selected:
-            new += self.checkpoints.update(await self.translate(group))
+        translations = self._results(await _at_once(self.selected, self.translate))
+        new = [each for found in translations.values() for each in self.checkpoints.update(found)]
         if new:
             records = [NewRecord(each.key(), each.value()) for each in new]
             await TopicAppender(writer).append(self._flow.checkpoints_topic, records, self._clock.time_ms())
@@ -90,27 +100,59 @@ class GroupOffsets:
 
     async def commit(self) -> None:
         """Commit checkpoints for groups that have no members on the target."""
-        for group, state in (await group_states(self._target, self.checkpoints.groups)).items():
-            wanted = await self._missing_commits(group) if is_idle(state) else {}
-            if wanted:
-                await self._commit_offsets(group, wanted)
+        due = [
+            group for group in self.checkpoints.groups if self._filter.allows(group) and self._is_due(group)
+        ]
+        states = await group_states(self._target, due)
+        idle = [group for group in due if is_idle(states[group])]
+        ends = await self._log_ends({where for group in idle for where in self.checkpoints.of(group)})
+        self._results(await _at_once(idle, lambda group: self._commit_group(group, ends)))
 
-    async def _missing_commits(self, group: str) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return the offsets of checkpoints that are ahead of the group's committed offsets."""
-        checkpoints = self.checkpoints.of(group)
+    def _is_due(self, group: str) -> bool:
+        """Return whether the group has new checkpoints, or its offsets may have expired on the target."""
+        checkpoints, at = self._settled.get(group, ({}, 0.0))
+        return checkpoints != self.checkpoints.of(group) or self._clock.monotonic() > at + _SETTLED_S
+
+    async def _commit_group(self, group: str, ends: Mapping[TopicPartition, int]) -> None:
+        checkpoints = dict(self.checkpoints.of(group))
         current = _without_errors(await list_group_offsets(self._target, group))
-        specs = dict.fromkeys(checkpoints, OffsetSpec.LATEST)
-        ends = {
-            partition: listed.offset
-            for partition, listed in (await list_offsets(self._target, specs)).items()
+        wanted = offsets_to_commit(checkpoints, current, ends)
+        known = all(each.downstream_offset <= ends.get(where, -1) for where, each in checkpoints.items())
+        if (not wanted or await self._commit_offsets(group, wanted)) and known:
+            self._settled[group] = checkpoints, self._clock.monotonic()
+
+    async def _log_ends(self, wanted: set[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return the ends of partitions that exist on the target; topics may have been deleted."""
+        target = self._target
+        existing = known_topics((await target.retry(lambda: target.metadata(None))).topics)
+        specs = {
+            where: OffsetSpec.LATEST
+            for where in wanted
+            if where.topic in existing and where.partition < existing[where.topic].partitions
+        }
+        return {
+            where: listed.offset
+            for where, listed in (await list_offsets(target, specs)).items()
             if not isinstance(listed, KafkaError)
         }
-        return offsets_to_commit(checkpoints, current, ends)
 
-    async def _commit_offsets(self, group: str, wanted: dict[TopicPartition, OffsetAndMetadata]) -> None:
-        for partition, error in (await alter_group_offsets(self._target, group, wanted)).items():
+    def _results(self, found: Mapping[str, R | KafkaError]) -> dict[str, R]:
+        """Return the results of groups, and log the errors of others; raise if there are only errors."""
+        results = {group: each for group, each in found.items() if not isinstance(each, KafkaError)}
+        for group, error in found.items():
+            if isinstance(error, KafkaError) and not results:
+                raise error
+            if isinstance(error, KafkaError):
+                logger.warning("%s: offsets of group %s: %s", self._flow, group, error)
+        return results
+
+    async def _commit_offsets(self, group: str, wanted: dict[TopicPartition, OffsetAndMetadata]) -> bool:
+        """Return whether all offsets were committed."""
+        results = await alter_group_offsets(self._target, group, wanted)
+        for partition, error in results.items():
             if error is not None:
                 logger.warning("%s: offset of %s, %s not committed: %s", self._flow, group, partition, error)
+        return all(error is None for error in results.values())
 
 
 async def stored_checkpoints(flow: Flow, log: TopicLog) -> list[Checkpoint]:
@@ -125,7 +167,28 @@ async def stored_checkpoints(flow: Flow, log: TopicLog) -> list[Checkpoint]:
 
 async def group_states(cluster: Cluster, groups: Iterable[str]) -> dict[str, str]:
     """Return the state of each group; Dead if it does not exist, empty if it is unknown."""
-    return {group: _state(found) for group, found in (await describe_groups(cluster, groups)).items()}
+
+    async def describe(group: str) -> GroupDescription | KafkaError:
+        return (await describe_groups(cluster, [group]))[group]
+
+    return {group: _state(found) for group, found in (await _at_once(groups, describe)).items()}
+
+
+async def _at_once(
+    groups: Iterable[str], work: Callable[[str], Awaitable[R | KafkaError]]
+) -> dict[str, R | KafkaError]:
+    """Do the work for several groups at the same time; return a result or an error for each."""
+    limit = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(group: str) -> R | KafkaError:
+        async with limit:
+            try:
+                return await work(group)
+            except KafkaError as error:
+                return error
+
+    names = list(groups)
+    return dict(zip(names, await asyncio.gather(*map(one, names)), strict=True))
 
 
 def _state(found: GroupDescription | KafkaError) -> str:

@@ -59,6 +59,12 @@ _CONNECT_ARTIFACTS = (
 )
 _STREAMS_TEST_ARTIFACTS = (f"org.apache.kafka:kafka-streams-test-utils:{KAFKA}", *_STREAMS_ARTIFACTS)
 
+#: Servers that the connectors' tests start, whole distributions as archives.
+OPENSEARCH = "org.opensearch.distribution.integ-test-zip:opensearch:2.19.0:zip"
+ELASTICSEARCH = "org.elasticsearch.distribution.integ-test-zip:elasticsearch:7.17.0:zip"
+#: A server that speaks MongoDB's protocol, and its only dependency.
+MONGO_SERVER = "de.bwaldvogel:mongo-java-server:1.47.0"
+
 _POM = """\
 <project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
@@ -152,6 +158,16 @@ def _with_maven(name: str, artifacts: tuple[str, ...]) -> Path:
     _maven("copy-dependencies", "-f", str(pom), f"-DoutputDirectory={libs}")
     (libs / "complete").touch()
     return libs
+
+
+def distribution(artifact: str) -> Path:
+    """Download an archive and return its path."""
+    name = artifact.split(":")[1]
+    return next(_each_alone(f"{name}-distribution", (artifact,)).glob("*.zip"))
+
+
+def mongo_server_libs() -> Path:
+    return _with_maven("mongo-server", (MONGO_SERVER, f"org.slf4j:slf4j-nop:{SLF4J}"))
 
 
 def _each_alone(name: str, artifacts: tuple[str, ...]) -> Path:

@@ -41,9 +41,9 @@ class ServerProcess:
         self._stop_signal = stop_signal
         self.folder = Path(tempfile.mkdtemp(prefix="moldau-database-"))
         self.port = free_port()
-        self._user = _USER if os.geteuid() == 0 else None
-        if self._user:
-            shutil.chown(self.folder, self._user)
+        self.user = _USER if os.geteuid() == 0 else None
+        if self.user:
+            shutil.chown(self.folder, self.user)
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -55,7 +55,7 @@ class ServerProcess:
         """Run a command as the server's user to its end."""
         done = subprocess.run(
             command,
-            user=self._user,
+            user=self.user,
             cwd=self.folder,
             env=self._environment(),
             capture_output=True,
@@ -64,11 +64,11 @@ class ServerProcess:
         )
         assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
 
-    def start(self, command: Sequence[str], ready: Callable[[], bool]) -> None:
+    def start(self, command: Sequence[str], ready: Callable[[], bool], timeout: float = 60) -> None:
         with (self.folder / "server.log").open("ab") as output:
             self._process = process = subprocess.Popen(
                 command,
-                user=self._user,
+                user=self.user,
                 cwd=self.folder,
                 env=self._environment(),
                 stdin=subprocess.DEVNULL,
@@ -76,7 +76,11 @@ class ServerProcess:
                 stderr=output,
                 start_new_session=True,
             )
-        eventually(lambda: process.poll() is not None or ready(), what=f"{command[0]} is ready: {self.log}")
+        eventually(
+            lambda: process.poll() is not None or ready(),
+            timeout=timeout,
+            what=f"{command[0]} is ready: {self.log}",
+        )
         assert process.poll() is None, self.log
 
     def stop(self) -> None:

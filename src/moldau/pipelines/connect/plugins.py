@@ -73,6 +73,13 @@ _BUILT_IN: Final[dict[PluginType, Mapping[str, str | Callable[[], Any]]]] = {
         "org.apache.kafka.connect.file.FileStreamSinkConnector": (
             f"{_CONNECTORS}.files.sink:FileStreamSinkConnector"
         ),
+        "com.redis.kafka.connect.RedisSinkConnector": f"{_CONNECTORS}.redis.sink:RedisSinkConnector",
+        "io.aiven.kafka.connect.opensearch.OpensearchSinkConnector": (
+            f"{_CONNECTORS}.search.sink:OpensearchSinkConnector"
+        ),
+        "io.confluent.connect.elasticsearch.ElasticsearchSinkConnector": (
+            f"{_CONNECTORS}.search.sink:ElasticsearchSinkConnector"
+        ),
         "io.confluent.connect.http.HttpSinkConnector": f"{_CONNECTORS}.http.sink:HttpSinkConnector",
         "io.confluent.connect.jdbc.JdbcSinkConnector": f"{_CONNECTORS}.jdbc.sink.connector:JdbcSinkConnector",
         "delta": f"{_CONNECTORS}.lake.delta.connector:DeltaSinkConnector",
@@ -91,6 +98,9 @@ _BUILT_IN: Final[dict[PluginType, Mapping[str, str | Callable[[], Any]]]] = {
         ),
         "io.confluent.kafka.connect.datagen.DatagenConnector": (
             f"{_CONNECTORS}.datagen.source:DatagenConnector"
+        ),
+        "com.redis.kafka.connect.RedisStreamSourceConnector": (
+            f"{_CONNECTORS}.redis.streams:RedisStreamSourceConnector"
         ),
         "io.confluent.connect.http.HttpSourceConnector": f"{_CONNECTORS}.http.source:HttpSourceConnector",
         "moldau.connect.WebhookSourceConnector": f"{_CONNECTORS}.http.webhook:WebhookSourceConnector",

@@ -1,0 +1,1 @@
+"""Connectors for Redis: sources of streams and of keys, and a sink."""

@@ -1,0 +1,1 @@
+"""The sink for OpenSearch and Elasticsearch."""

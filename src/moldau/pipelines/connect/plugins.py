@@ -73,6 +73,7 @@ _BUILT_IN: Final[dict[PluginType, Mapping[str, str | Callable[[], Any]]]] = {
         "org.apache.kafka.connect.file.FileStreamSinkConnector": (
             f"{_CONNECTORS}.files.sink:FileStreamSinkConnector"
         ),
+        "com.mongodb.kafka.connect.MongoSinkConnector": f"{_CONNECTORS}.mongodb.sink:MongoSinkConnector",
         "com.redis.kafka.connect.RedisSinkConnector": f"{_CONNECTORS}.redis.sink:RedisSinkConnector",
         "io.aiven.kafka.connect.opensearch.OpensearchSinkConnector": (
             f"{_CONNECTORS}.search.sink:OpensearchSinkConnector"
@@ -98,6 +99,9 @@ _BUILT_IN: Final[dict[PluginType, Mapping[str, str | Callable[[], Any]]]] = {
         ),
         "io.confluent.kafka.connect.datagen.DatagenConnector": (
             f"{_CONNECTORS}.datagen.source:DatagenConnector"
+        ),
+        "com.mongodb.kafka.connect.MongoSourceConnector": (
+            f"{_CONNECTORS}.mongodb.source:MongoSourceConnector"
         ),
         "com.redis.kafka.connect.RedisStreamSourceConnector": (
             f"{_CONNECTORS}.redis.streams:RedisStreamSourceConnector"

@@ -1,0 +1,1 @@
+"""Connectors for MongoDB: a source of change streams, and a sink."""

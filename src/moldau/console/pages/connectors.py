@@ -17,6 +17,8 @@ from moldau.console.web.rendering import fragment
 
 _ACTIONS: Final = {"pause": "paused", "resume": "resumed", "stop": "stopped", "restart": "restarted"}
 _FIELD: Final = "config."
+_ATTEMPTS: Final = 40
+_PAUSE_S: Final = 0.25
 
 
 async def connectors(call: Call) -> Page:
@@ -37,7 +39,7 @@ async def connector(call: Call) -> Page:
     await call.snapshot()
     connect, name = _connect(call), call.path("connector")
     path = _path(name)
-    found, status = await asyncio.gather(connect("GET", path), connect("GET", f"{path}/status"))
+    found, status = await asyncio.gather(connect("GET", path), _status(connect, path))
     topics = await _topics(connect, path)
     data = {
         **_row(name, status),
@@ -92,6 +94,7 @@ async def create(call: Call) -> Done:
     _refuse_errors(await _validate(connect, config["connector.class"], config))
     name = config["name"]
     await connect("POST", "/connectors", {"name": name, "config": config})
+    await _wait_for_status(connect, _path(name))
     return Done(f"Connector {name} is created.", call.url("connectors", name), status=201)
 
 
@@ -150,6 +153,25 @@ def _row(name: str, status: dict[str, Any]) -> dict[str, Any]:
         "task_count": len(tasks),
         "failed": sum(each.get("state") == "FAILED" for each in tasks),
     }
+
+
+async def _status(connect: ConnectClient, path: str) -> dict[str, Any]:
+    """Return the status of a connector; empty while it is not assigned to a worker."""
+    try:
+        found = await connect("GET", f"{path}/status")
+    except ConnectError as error:
+        if error.status != 404:
+            raise
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+async def _wait_for_status(connect: ConnectClient, path: str) -> None:
+    """Wait some seconds for the workers to start a new connector, so that its page can show it."""
+    for _ in range(_ATTEMPTS):
+        if await _status(connect, path):
+            return
+        await asyncio.sleep(_PAUSE_S)
 
 
 async def _topics(connect: ConnectClient, path: str) -> list[str]:

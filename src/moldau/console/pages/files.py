@@ -39,14 +39,15 @@ async def export(call: Call) -> StreamingResponse:
 
 async def _lines(call: Call, topic: Topic, choice: Choice, wanted: Filter) -> AsyncIterator[str]:
     count = 0
-    scanning = reading.scan(call.view.cluster, topic.name, choice.partitions, choice.start, wanted.may_match)
+    scanning = reading.scan(
+        call.view.cluster, topic.name, choice.partitions, choice.start, wanted.may_match, wanted.select
+    )
     async for _, rows in scanning:
-        for row in rows:
-            if await wanted.matches(row):
-                yield json.dumps(await _line(call, row), ensure_ascii=False) + "\n"
-                count += 1
-                if count >= _MOST_EXPORTED:
-                    return
+        for row in await wanted.matching(rows):
+            yield json.dumps(await _line(call, row), ensure_ascii=False) + "\n"
+            count += 1
+            if count >= _MOST_EXPORTED:
+                return
 
 
 async def _line(call: Call, row: Row) -> dict[str, Any]:

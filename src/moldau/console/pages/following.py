@@ -9,10 +9,13 @@ from typing import Any, Final
 
 from starlette.responses import JSONResponse, Response
 
+from moldau.base.clock import SystemClock
 from moldau.base.errors import KafkaError
+from moldau.base.loop_slice import LoopSlice
 from moldau.console.cluster.snapshot import Topic
 from moldau.console.pages.messages import Choice, decoder_of, shown
 from moldau.console.records import reading
+from moldau.console.records.decoding import Decoded
 from moldau.console.records.filters import MOST_LENGTH, Predicate, compile_expression
 from moldau.console.records.reading import Row
 from moldau.console.web.call import Call
@@ -23,6 +26,7 @@ from moldau.console.web.streams import COMMENT, event, stream
 _PROGRESS_S: Final = 0.25
 _TAIL_S: Final = 0.5
 _JSON_S: Final = 30.0
+_CLOCK: Final = SystemClock()
 
 
 class Filter:
@@ -45,11 +49,29 @@ class Filter:
         pattern = re.compile(re.escape(self.text.encode()), re.IGNORECASE)
         return lambda payload: pattern.search(payload) is not None
 
-    async def matches(self, row: Row) -> bool:
-        if self._everything:
-            return True
-        key = await self._decoder.decode(row.key, row.headers, key=True)
-        value = await self._decoder.decode(row.value, row.headers)
+    @property
+    def select(self) -> Callable[[Row], bool] | None:
+        """Return a test of records that needs no registry, so that it can run in a thread."""
+        if not self._decoder.plain or self._everything:
+            return None
+        decode = self._decoder.decode_plain
+        return lambda row: self._decide(row, decode(row.key), decode(row.value))
+
+    async def matching(self, rows: list[Row]) -> list[Row]:
+        """Return the rows that match; those that `select` has chosen are not tested again."""
+        if self._decoder.plain or self._everything:
+            return rows
+        found = []
+        loop_slice = LoopSlice(_CLOCK)
+        for row in rows:
+            key = await self._decoder.decode(row.key, row.headers, key=True)
+            value = await self._decoder.decode(row.value, row.headers)
+            if self._decide(row, key, value):
+                found.append(row)
+            await loop_slice.pause()
+        return found
+
+    def _decide(self, row: Row, key: Decoded, value: Decoded) -> bool:
         if self.text and not (
             self.text in value.text.casefold()
             or self.text in key.text.casefold()
@@ -86,10 +108,12 @@ async def search(call: Call) -> Response:
 async def _search_events(call: Call, topic: Topic, choice: Choice, wanted: Filter) -> AsyncIterator[str]:
     found, reported = 0, 0.0
     progress = reading.Progress(0, 0)
-    scanning = reading.scan(call.view.cluster, topic.name, choice.partitions, choice.start, wanted.may_match)
+    scanning = reading.scan(
+        call.view.cluster, topic.name, choice.partitions, choice.start, wanted.may_match, wanted.select
+    )
     try:
         async for progress, rows in scanning:
-            matching = [each for each in rows if await wanted.matches(each)][: choice.limit - found]
+            matching = (await wanted.matching(rows))[: choice.limit - found]
             if matching:
                 found += len(matching)
                 yield event("rows", await _rendered(call, topic, matching))
@@ -108,9 +132,12 @@ async def _found(call: Call, topic: Topic, choice: Choice, wanted: Filter) -> di
     rows: list[dict[str, Any]] = []
     progress = reading.Progress(0, 0)
     end = time.monotonic() + _JSON_S
-    scanning = reading.scan(call.view.cluster, topic.name, choice.partitions, choice.start, wanted.may_match)
+    scanning = reading.scan(
+        call.view.cluster, topic.name, choice.partitions, choice.start, wanted.may_match, wanted.select
+    )
     async for progress, found in scanning:  # noqa: B007 (reported after the loop)
-        rows.extend([await shown(call, each) for each in found if await wanted.matches(each)])
+        matching = (await wanted.matching(found))[: choice.limit - len(rows)]
+        rows.extend([await shown(call, each) for each in matching])
         if len(rows) >= choice.limit or time.monotonic() > end:
             break
     return {"messages": rows[: choice.limit], **_progress(progress, len(rows))}
@@ -130,7 +157,9 @@ async def _follow_events(call: Call, topic: Topic, choice: Choice, wanted: Filte
         async for rows in reading.tail(
             call.view.cluster, topic.name, choice.partitions, _TAIL_S, choice.limit
         ):
-            matching = [each for each in rows if await wanted.matches(each)]
+            select = wanted.select
+            chosen = rows if select is None else [each for each in rows if select(each)]
+            matching = await wanted.matching(chosen)
             if matching:
                 yield event("rows", await _rendered(call, topic, matching[-choice.limit :]))
             quiet = 0 if matching else quiet + 1

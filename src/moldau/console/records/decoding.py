@@ -55,6 +55,10 @@ class Decoder:
         """Whether text in a value is visible in its bytes."""
         return self._registry is None
 
+    def decode_plain(self, data: bytes | None) -> Decoded:
+        """Decode without a schema."""
+        return Decoded(_NULL, "") if data is None else plain(data, self._masking)
+
     async def decode(
         self, data: bytes | None, headers: Sequence[tuple[str, bytes | None]] = (), *, key: bool = False
     ) -> Decoded:

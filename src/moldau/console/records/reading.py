@@ -9,22 +9,23 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final, NamedTuple
 
 from moldau.base.errors import KafkaError
 from moldau.base.ids import TopicPartition
 from moldau.client.admin.offsets import OffsetSpec, list_offsets
-from moldau.client.batches.reader import FetchedBatches, read_batches_async, visible_batches
+from moldau.client.batches.reader import FetchedBatches, PartitionReader, read_batches_async, visible_batches
 from moldau.client.batches.types import OffsetRange, ReadOptions
 from moldau.client.wire.cluster import Cluster
-from moldau.protocol.batch_header import BatchHeader
+from moldau.protocol.batch_header import BatchHeader, iter_batches
 from moldau.protocol.record_reader import batch_payload, iter_records
 
 MOST_BYTES: Final = 64 * 1024
 _MOST_AT_A_TIME: Final = 8
-_FETCH_BYTES: Final = 512 * 1024
+_FETCH_BYTES: Final = 128 * 1024
 _SCAN_BYTES: Final = 4 * 1024 * 1024
 _PATIENCE_MS: Final = 10_000
 
@@ -135,23 +136,24 @@ def _order(row: Row) -> tuple[int, int, int]:
 
 
 async def _some(cluster: Cluster, wanted: OffsetRange, limit: int, *, newest: bool) -> Iterable[Row]:
+    """Return the first or the last `limit` records of a range."""
     rows: deque[Row] = deque(maxlen=limit)
     options = ReadOptions(skip_missing=True, max_bytes=_FETCH_BYTES, patience_ms=_PATIENCE_MS)
-    batches = read_batches_async(cluster, wanted, options)
-    try:
-        async for fetched in batches:
-            for row in await asyncio.to_thread(lambda part=fetched: list(_rows(part, wanted))):  # type: ignore[misc]
-                rows.append(row)
-                if len(rows) == limit and not newest:
-                    return rows
-    finally:
-        await batches.aclose()  # type: ignore[attr-defined]
+    reader = PartitionReader(cluster, wanted, options)
+    while (fetched := await reader.read()) is not None:
+        rows.extend(await asyncio.to_thread(_part, fetched, wanted, None if newest else limit - len(rows)))
+        if len(rows) == limit and not newest:
+            break
     return rows
+
+
+def _part(fetched: FetchedBatches, wanted: OffsetRange, most: int | None) -> list[Row]:
+    return list(islice(_rows(fetched, wanted), most))
 
 
 def _rows(
     fetched: FetchedBatches, wanted: OffsetRange, may_match: Callable[[bytes], bool] | None = None
-) -> Iterable[Row]:
+) -> Iterator[Row]:
     for position, header in visible_batches(fetched):
         batch = fetched.data[position : position + header.size_in_bytes]
         if may_match is not None and not may_match(batch_payload(batch, header)):
@@ -159,7 +161,7 @@ def _rows(
         yield from _rows_of(batch, header, wanted)
 
 
-def _rows_of(batch: memoryview, header: BatchHeader, wanted: OffsetRange) -> Iterable[Row]:
+def _rows_of(batch: memoryview, header: BatchHeader, wanted: OffsetRange) -> Iterator[Row]:
     for each in iter_records(batch, header):
         if wanted.start <= each.offset < wanted.end:
             key, value = each.key, each.value
@@ -207,10 +209,12 @@ async def scan(
     partitions: Sequence[int],
     start: Start,
     may_match: Callable[[bytes], bool] | None = None,
+    select: Callable[[Row], bool] | None = None,
 ) -> AsyncIterator[tuple[Progress, list[Row]]]:
     """Read the whole topic from the start on, one partition after the other.
 
-    Batches whose decompressed bytes `may_match` rejects are skipped without parsing their records.
+    Batches whose decompressed bytes `may_match` rejects are skipped without parsing their records; only
+    records that `select` accepts are returned. Both are called in a thread.
     """
     known = await bounds(cluster, topic, partitions)
     whole = Start(BEGINNING) if start.kind == NEWEST else start
@@ -225,7 +229,7 @@ async def scan(
         batches = read_batches_async(cluster, wanted, options)
         try:
             async for fetched in batches:
-                rows, reached = await asyncio.to_thread(_scanned, fetched, wanted, may_match)
+                rows, reached = await asyncio.to_thread(_scanned, fetched, wanted, may_match, select)
                 yield Progress(done + reached - wanted.start, total), rows
         finally:
             await batches.aclose()  # type: ignore[attr-defined]
@@ -234,11 +238,14 @@ async def scan(
 
 
 def _scanned(
-    fetched: FetchedBatches, wanted: OffsetRange, may_match: Callable[[bytes], bool] | None
+    fetched: FetchedBatches,
+    wanted: OffsetRange,
+    may_match: Callable[[bytes], bool] | None,
+    select: Callable[[Row], bool] | None,
 ) -> tuple[list[Row], int]:
-    rows = list(_rows(fetched, wanted, may_match))
+    rows = [each for each in _rows(fetched, wanted, may_match) if select is None or select(each)]
     reached = fetched.first_offset
-    for _, header in visible_batches(fetched):
+    for _, header in iter_batches(fetched.data):
         reached = header.last_offset + 1
     return rows, min(max(reached, wanted.start), wanted.end)
 

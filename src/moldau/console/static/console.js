@@ -82,13 +82,16 @@ document.addEventListener("click", (event) => {
     event.target.closest("dialog").close();
   }
 });
-document.querySelectorAll("dialog").forEach((dialog) =>
-  dialog.addEventListener("close", () => {
+// The event does not bubble, and dialogs come and go with the lists they belong to.
+document.addEventListener(
+  "close",
+  () => {
     const target = opener?.isConnected
       ? opener
       : [...document.querySelectorAll("[data-dialog]")].find((each) => each.textContent === opener?.textContent);
     target?.focus();
-  }),
+  },
+  true,
 );
 document.addEventListener("input", (event) => {
   const form = event.target.closest("form");
@@ -196,8 +199,8 @@ async function refresh() {
   const page = new DOMParser().parseFromString(await response.text(), "text/html");
   const fresh = page.getElementById(part.id);
   if (fresh) part.replaceWith(document.adoptNode(fresh));
-  const dialogs = page.querySelectorAll("dialog");
-  dialogs.forEach((each) => {
+  document.querySelectorAll("dialog:not([open])").forEach((each) => each.remove());
+  page.querySelectorAll("dialog").forEach((each) => {
     if (!document.getElementById(each.id)) body.append(document.adoptNode(each));
   });
 }

@@ -1,4 +1,4 @@
-"""Streams groups (KIP-1071) over the wire: internal topics, tasks, metrics and the tool."""
+"""Streams groups (KIP-1071) over the wire: internal topics, tasks, offsets, lag and the tool."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from moldau.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from tests.harness.clients.streams_wire import StreamsWireClient, settle
+from tests.harness.lag.scene import observed
 from tests.harness.tools import Tools
 from tests.harness.waiting import eventually
 from tests.harness.wire.wire import Wire
-from tests.integration.conftest import new_node
+from tests.integration.conftest import StartNode, new_node
 
 QUICK = {
     "group.streams.heartbeat.interval.ms": "300",
@@ -30,6 +31,7 @@ QUICK = {
     "group.streams.assignment.interval.ms": "0",
 }
 MISSING_INTERNAL_TOPICS = 3
+UNSUPPORTED_VERSION = 35
 
 
 @pytest.fixture(scope="module")
@@ -119,3 +121,30 @@ def test_groups_are_listed_and_deleted_when_they_are_empty(wire: Wire, topic: st
     member.beat(epoch=-1)
     assert wire.call(delete, 2).results[0].error_code == 0
     assert member.described().error_code == 69
+
+
+def test_the_lag_of_an_application_is_judged(bootstrap: str, wire: Wire, topic: str) -> None:
+    member = StreamsWireClient(wire, topic)
+    create(wire, member.source, 3)
+    settle(member)
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=0)
+    wanted = OffsetCommitRequestTopic(name=member.source, partitions=[partition])
+    request = OffsetCommitRequest(
+        group_id=topic, member_id="member", generation_id_or_member_epoch=member.epoch, topics=[wanted]
+    )
+    assert wire.call(request, 9).topics[0].partitions[0].error_code == 0
+    with observed(bootstrap) as monitor:
+        found = eventually(lambda: monitor.snapshot.groups.get(topic), what="the group is judged")
+    assert (found.type, found.members) == ("streams", 1)
+    read = {(each.topic, each.partition): each for each in found.partitions}
+    assert read.keys() == {(name, index) for name in (member.source, member.words) for index in range(3)}
+    assert {each.member_id for each in read.values()} == {"member"}
+    assert read[member.source, 0].committed == 0
+
+
+def test_the_streams_protocol_can_be_disabled(start_node: StartNode, topic: str) -> None:
+    node = start_node(config={"group.coordinator.rebalance.protocols": "classic,consumer"})
+    with Wire(node.bootstrap_servers) as connection:
+        member = StreamsWireClient(connection, topic)
+        assert connection.call(member.request(0), 0).error_code == UNSUPPORTED_VERSION
+        assert member.described().error_code == UNSUPPORTED_VERSION

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from moldau.protocol.messages.delete_groups import DeleteGroupsRequest
+from moldau.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from moldau.protocol.messages.describe_groups import DescribeGroupsRequest
 from moldau.protocol.messages.list_groups import ListGroupsRequest
 from moldau.protocol.messages.offset_commit import (
@@ -101,6 +102,10 @@ class StreamsMember:
         self.epoch, self.endpoint_epoch = answer.member_epoch, answer.endpoint_information_epoch
         if answer.active_tasks is not None:
             self.active, self.standby = _tasks(answer.active_tasks), _tasks(answer.standby_tasks)
+
+    def rejoin(self) -> None:
+        """Begin again with epoch 0 and without tasks, under the same member id."""
+        self.epoch, self.active, self.standby, self._reported = 0, {}, {}, None
 
     def step(self) -> Any:
         answer = self.broker.call(self.request(), 0)
@@ -236,6 +241,11 @@ def topics(broker: Broker) -> None:
     )
     settle(member)
     describe(broker, "with all topics", member.group_id)
+    deleted = DeleteTopicsRequest(topics=[DeleteTopicState(name=c)])
+    assert broker.call(deleted, 6).responses[0].error_code == 0
+    eventually(lambda: member.step().status, every=0.05, what="a missing topic")
+    settle(member)
+    describe(broker, "with a new internal topic", member.group_id)
     configured("another count", subtopology("0", sources=(small,), changelogs=(c,)))
 
 
@@ -269,6 +279,16 @@ def members(broker: Broker) -> None:
     first.beat("is up to date")
     settle(first, second)
     describe(broker, "two members", group_id)
+    first.rejoin()
+    first.beat("rejoins")
+    third = StreamsMember(broker, "C", group_id, topology, endpoint=3)
+    third.beat("joins")
+    first.beat("must revoke again")
+    first.rejoin()
+    first.beat("rejoins while it revokes")
+    describe(broker, "a member has rejoined", group_id)
+    third.beat("leaves", member_epoch=-1)
+    settle(first, second)
     for label, fields in (
         ("in the previous epoch", {"member_epoch": first.epoch - 1}),
         ("in an old epoch", {"member_epoch": 1}),

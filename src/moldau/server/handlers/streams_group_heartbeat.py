@@ -8,7 +8,7 @@ CLUSTER or CREATE on TOPIC; without it the status MISSING_INTERNAL_TOPICS names 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import INTERNAL_TOPICS
@@ -54,8 +54,12 @@ async def handle(
     except KafkaError as error:
         return StreamsGroupHeartbeatResponse(error_code=error.code, error_message=error.message or None)
     if result.missing_topics:
-        _create_topics(topics, settings, metadata, context, request.group_id, result.missing_topics)
-        _explain_missing(topics, context, result.response, result.missing_topics)
+        denied = _may_not_create(context, result.missing_topics)
+        if not denied:
+            configs = GroupSettings.from_config(settings.config)
+            interval_ms = configs.of_group(metadata.image, request.group_id, "streams.heartbeat.interval.ms")
+            topics.create(context, result.missing_topics, retry_ms=2 * interval_ms)
+        _explain_missing(result.response, denied, topics.failures(result.missing_topics))
     return result.response
 
 
@@ -93,29 +97,10 @@ def _may_not_create(context: RequestContext, names: Mapping[str, CreatableTopic]
     return sorted(context.unauthorized(CREATE_TOPIC, names))
 
 
-def _create_topics(
-    topics: StreamsTopics,
-    settings: NodeSettings,
-    metadata: MetadataPublisher,
-    context: RequestContext,
-    group_id: str,
-    missing: Mapping[str, CreatableTopic],
-) -> None:
-    if not _may_not_create(context, missing):
-        configs = GroupSettings.from_config(settings.config)
-        interval_ms = configs.of_group(metadata.image, group_id, "streams.heartbeat.interval.ms")
-        topics.create(context, missing, retry_ms=2 * interval_ms)
-
-
 def _explain_missing(
-    topics: StreamsTopics,
-    context: RequestContext,
-    response: StreamsGroupHeartbeatResponse,
-    missing: Mapping[str, CreatableTopic],
+    response: StreamsGroupHeartbeatResponse, denied: Sequence[str], failures: Mapping[str, str]
 ) -> None:
-    """Add to the status why the topics are not created."""
-    denied = _may_not_create(context, missing)
-    failures = topics.failures(missing)
+    """Add to the status why missing topics are not created."""
     if denied:
         reason = f"; Unauthorized to CREATE on topics {', '.join(denied)}."
     elif failures:

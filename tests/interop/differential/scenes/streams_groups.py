@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from moldau.protocol.messages.delete_groups import DeleteGroupsRequest
-from moldau.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from moldau.protocol.messages.delete_topics import DeleteTopicsRequest
 from moldau.protocol.messages.describe_groups import DescribeGroupsRequest
 from moldau.protocol.messages.list_groups import ListGroupsRequest
 from moldau.protocol.messages.offset_commit import (
@@ -241,8 +241,8 @@ def topics(broker: Broker) -> None:
     )
     settle(member)
     describe(broker, "with all topics", member.group_id)
-    deleted = DeleteTopicsRequest(topics=[DeleteTopicState(name=c)])
-    assert broker.call(deleted, 6).responses[0].error_code == 0
+    deleted = broker.call(DeleteTopicsRequest(topic_names=[c], timeout_ms=10_000), 5)
+    assert deleted.responses[0].error_code == 0
     eventually(lambda: member.step().status, every=0.05, what="a missing topic")
     settle(member)
     describe(broker, "with a new internal topic", member.group_id)

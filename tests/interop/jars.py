@@ -125,6 +125,12 @@ def streams_test_libs() -> Path:
     )
 
 
+def storage_test_jar() -> Path:
+    """Return the jar with `LocalTieredStorage`, which is in Kafka's tests."""
+    folder = _each_alone(f"kafka-storage-test-{KAFKA}", (f"org.apache.kafka:kafka-storage:{KAFKA}:jar:test",))
+    return next(folder.glob("*.jar"))
+
+
 def compiled(source: Path, libs: Path, version: str) -> Path:
     """Compile a Java file against the jars of a version; return the folder of its classes."""
     if shutil.which("javac") is None:

@@ -17,10 +17,8 @@ from tests.wire.catalog import all_messages
 
 pytestmark = pytest.mark.interop
 
-#: Headers and producer snapshots are written by hand; tiered storage is not supported.
-NOT_DECLARED = re.compile(
-    r"^(Request|Response)Header$|^ProducerSnapshot$|^Remote(LogSegment|PartitionDelete)"
-)
+#: Headers and producer snapshots are written by hand.
+NOT_DECLARED = re.compile(r"^(Request|Response)Header$|^ProducerSnapshot$")
 IMPLICIT_DEFAULTS = {"bool": False, "string": "", "bytes": b"", "uuid": bytes(16)}
 
 

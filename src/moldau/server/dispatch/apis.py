@@ -487,6 +487,7 @@ def _share_fetch(broker: Broker) -> share_fetch.Dependencies:
         pool=services.pool,
         quotas=services.quotas,
         clock=services.clock,
+        remote=broker.remote_reads,
     )
 
 

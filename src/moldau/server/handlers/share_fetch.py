@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
@@ -46,6 +47,9 @@ from moldau.server.share.sessions import (
     TopicIdPartition,
     next_epoch,
 )
+
+if TYPE_CHECKING:
+    from moldau.server.tiered.reads import RemoteReads
 from moldau.server.share.settings import ShareGroupConfigs
 from moldau.server.share.share_partition_manager import SharePartitionManager
 
@@ -65,6 +69,8 @@ class Dependencies:
     pool: Pool
     quotas: ClientQuotas
     clock: Clock
+    #: None without tiered storage.
+    remote: RemoteReads | None = None
 
 
 async def handle(
@@ -211,7 +217,11 @@ class _Request:
             dependencies.share_configs.reads_committed(self._key.group_id),
         )
         fetched = await ShareFetch(
-            dependencies.share_partitions, dependencies.replicas, dependencies.pool, params
+            dependencies.share_partitions,
+            dependencies.replicas,
+            dependencies.pool,
+            params,
+            dependencies.remote,
         ).run()
         self._count(fetched)
         return {**fetched, **answers}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.pool import Pool
@@ -24,6 +24,10 @@ from moldau.share.acquisition import Acquired, AcquireRequest, FetchedBatch, Fet
 from moldau.share.keys import SharePartitionKey
 from moldau.storage.log.log import Log
 from moldau.storage.log.reader import ReadResult
+from moldau.storage.segment.txn_index import AbortedTransaction
+
+if TYPE_CHECKING:
+    from moldau.server.tiered.reads import RemoteReads
 
 
 class ShareFetchParams(NamedTuple):
@@ -44,6 +48,8 @@ class _PartitionRead(NamedTuple):
     offset: int
     log: Log
     read: ReadResult
+    #: Of a read from the remote tier; the local log has them otherwise.
+    remote_aborted: list[AbortedTransaction] | None = None
 
 
 class ShareFetch:
@@ -53,11 +59,14 @@ class ShareFetch:
         replicas: ReplicaManager,
         pool: Pool,
         params: ShareFetchParams,
+        remote: RemoteReads | None = None,
     ) -> None:
         self._share_partitions = share_partitions
         self._replicas = replicas
         self._pool = pool
         self._params = params
+        #: None without tiered storage.
+        self._remote = remote
         self._loop = asyncio.get_running_loop()
         self._partitions: dict[TopicIdPartition, SharePartition] = {}
         self._responses: dict[TopicIdPartition, PartitionData] = {}
@@ -172,6 +181,13 @@ class ShareFetch:
             try:
                 log = partition.replica.leader_log()
                 max_bytes = max(0, min(bytes_per_partition, self._params.max_bytes - size))
+                if self._remote is not None and log.log_start_offset <= offset < log.local_log_start_offset:
+                    self._has_yielded = True
+                    remote = await self._read_remote(self._remote, partition, offset, max_bytes)
+                    if remote is not None:
+                        found[key] = remote
+                        size += remote.read.size
+                    continue
                 read = self._read_log(log, offset, max_bytes, size == 0, blocking=False)
                 if read is None:
                     self._has_yielded = True
@@ -184,6 +200,17 @@ class ShareFetch:
             except KafkaError as error:
                 self._read_failed(key, partition, error)
         return found, size
+
+    async def _read_remote(
+        self, remote: RemoteReads, partition: SharePartition, offset: int, max_bytes: int
+    ) -> _PartitionRead | None:
+        fetched = await remote.read(partition.replica, offset, max_bytes, committed=self._params.committed)
+        if fetched is None or not fetched.found.data:
+            return None
+        data, first, following = fetched.found
+        read = ReadResult([data], len(data), first, following, first, 0)
+        log = partition.replica.usable_log()
+        return _PartitionRead(partition, offset, log, read, fetched.aborted)
 
     def _read_log(
         self, log: Log, offset: int, max_bytes: int, min_one_batch: bool, *, blocking: bool
@@ -235,6 +262,8 @@ class ShareFetch:
     def _aborted(self, found: _PartitionRead) -> list[tuple[int, int]]:
         if not self._params.committed or not found.read.size:
             return []
+        if found.remote_aborted is not None:
+            return [(each.producer_id, each.first_offset) for each in found.remote_aborted]
         aborted = found.log.reader.aborted_transactions(found.offset, found.read.next_offset)
         return [(each.producer_id, each.first_offset) for each in aborted]
 

@@ -2,9 +2,15 @@
 
 The records before that offset are in the remote tier and are not copied. The segment with the last of them
 has the leader epochs and the producers up to its end, where the follower then continues.
+
+The state is built in a task of its own: the fetcher that asks for it also replicates the metadata topic, for
+which the task may have to wait. Until the state is there, the fetcher is told to retry.
 """
 
 from __future__ import annotations
+
+import asyncio
+from typing import NamedTuple
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
@@ -17,11 +23,27 @@ from moldau.storage.producers.snapshot import CorruptSnapshot, decode_snapshot
 from moldau.tiered.state.segments import PartitionId, RemoteSegment
 from moldau.tiered.stores.interface import RemoteStoreError
 
+#: How long a fetcher waits before it continues with other partitions.
+_WAIT_SECONDS = 0.05
+
+
+class _Wanted(NamedTuple):
+    last_remote_offset: int
+    leader_epoch: int
+    log_start_offset: int
+
 
 class FollowerState:
     def __init__(self, metadata: RemoteLogMetadata, store: StoreCalls) -> None:
         self._metadata = metadata
         self._store = store
+        self._building: dict[PartitionId, tuple[_Wanted, asyncio.Task[RemoteTierState]]] = {}
+
+    async def close(self) -> None:
+        tasks = [task for _, task in self._building.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def build(
         self, partition: Partition, last_remote_offset: int, leader_epoch: int, log_start_offset: int
@@ -29,15 +51,37 @@ class FollowerState:
         """Return the state after the segment that has an offset of a leader epoch."""
         topic, index = partition.topic_partition
         partition_id = PartitionId(topic, partition.topic_id, index)
+        wanted = _Wanted(last_remote_offset, leader_epoch, log_start_offset)
+        known = self._building.get(partition_id)
+        if known is not None and known[0] != wanted:
+            known[1].cancel()
+            known = None
+        if known is None:
+            task = asyncio.create_task(self._build(partition_id, wanted))
+            known = self._building[partition_id] = (wanted, task)
+        await asyncio.wait([known[1]], timeout=_WAIT_SECONDS)
+        if not known[1].done():
+            raise KafkaError(
+                ErrorCode.REPLICA_NOT_AVAILABLE, f"the state of {partition_id} is still being built"
+            )
+        if self._building.get(partition_id) is known:
+            del self._building[partition_id]
+        if known[1].cancelled():
+            raise KafkaError(ErrorCode.REPLICA_NOT_AVAILABLE, f"{partition_id} is at another offset now")
+        return known[1].result()
+
+    async def _build(self, partition_id: PartitionId, wanted: _Wanted) -> RemoteTierState:
         remote = await self._metadata.synchronize(partition_id)
-        segment = remote.lookup(leader_epoch, last_remote_offset)
+        segment = remote.lookup(wanted.leader_epoch, wanted.last_remote_offset)
         if segment is None:
             raise KafkaError(
                 ErrorCode.REPLICA_NOT_AVAILABLE,
-                f"offset {last_remote_offset} of {partition_id} is not in the remote tier yet",
+                f"offset {wanted.last_remote_offset} of {partition_id} is not in the remote tier yet",
             )
         try:
-            return await self._store.read(self._load, partition.topic_partition, segment, log_start_offset)
+            return await self._store.read(
+                self._load, partition_id.topic_partition, segment, wanted.log_start_offset
+            )
         except (RemoteStoreError, CorruptSnapshot, ValueError, IndexError) as error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
 

@@ -89,21 +89,42 @@ class RemoteReads:
         """
         started: list[tuple[RemoteAsk, asyncio.Task[RemoteFetch]]] = []
         for ask in asks:
-            if not self._store.may_read or self._quota.throttle_ms() > 0:
-                # No records this time: the client asks again.
-                continue
-            task = asyncio.create_task(self._fetch(ask, max_bytes, committed=committed))
-            self._running.add(task)
-            task.add_done_callback(self._finished)
-            started.append((ask, task))
-        if started:
-            wait_ms = self._settings.integer("remote.fetch.max.wait.ms")
-            await asyncio.wait([task for _, task in started], timeout=wait_ms / 1000)
+            room = max(0, min(ask.asked.partition_max_bytes, max_bytes))
+            task = self._start(ask.partition, ask.asked.fetch_offset, room, committed=committed)
+            if task is not None:
+                started.append((ask, task))
+        await self._wait([task for _, task in started])
         size = 0
         for ask, task in started:
             if task.done() and not task.cancelled():
                 size += self._take(ask, task, max_bytes - size, committed=committed, first=size == 0)
         return size
+
+    async def read(
+        self, partition: Partition, offset: int, max_bytes: int, *, committed: bool
+    ) -> RemoteFetch | None:
+        """Read one partition; None if there are no records this time, and the client has to ask again."""
+        task = self._start(partition, offset, max_bytes, committed=committed)
+        if task is None:
+            return None
+        await self._wait([task])
+        return task.result() if task.done() and not task.cancelled() else None
+
+    def _start(
+        self, partition: Partition, offset: int, max_bytes: int, *, committed: bool
+    ) -> asyncio.Task[RemoteFetch] | None:
+        """Start a read, unless too many are waiting or the quota is used up."""
+        if not self._store.may_read or self._quota.throttle_ms() > 0:
+            return None
+        task = asyncio.create_task(self._fetch(partition, offset, max_bytes, committed=committed))
+        self._running.add(task)
+        task.add_done_callback(self._finished)
+        return task
+
+    async def _wait(self, tasks: list[asyncio.Task[RemoteFetch]]) -> None:
+        if tasks:
+            wait_ms = self._settings.integer("remote.fetch.max.wait.ms")
+            await asyncio.wait(tasks, timeout=wait_ms / 1000)
 
     def _finished(self, task: asyncio.Task[RemoteFetch]) -> None:
         self._running.discard(task)
@@ -132,19 +153,14 @@ class RemoteReads:
             ]
         return len(data)
 
-    async def _fetch(self, ask: RemoteAsk, max_bytes: int, *, committed: bool) -> RemoteFetch:
-        partition, asked = ask.partition, ask.asked
+    async def _fetch(
+        self, partition: Partition, offset: int, max_bytes: int, *, committed: bool
+    ) -> RemoteFetch:
         log, partition_id = partition.usable_log(), _id_of(partition)
         traffic = self._store.traffic.of(partition_id.topic)
         traffic.fetch_requests += 1
         try:
-            return await self._read(
-                log,
-                partition_id,
-                asked.fetch_offset,
-                max(0, min(asked.partition_max_bytes, max_bytes)),
-                committed=committed,
-            )
+            return await self._read(log, partition_id, offset, max_bytes, committed=committed)
         except KafkaError as error:
             if error.code is not ErrorCode.OFFSET_OUT_OF_RANGE:
                 traffic.fetch_errors += 1

@@ -21,6 +21,9 @@ from moldau.tiered.stores.interface import RemoteStore, RemoteStoreError, Segmen
 P = ParamSpec("P")
 R = TypeVar("R")
 
+#: How long a node that stops waits for calls to the store.
+_CLOSE_SECONDS = 5.0
+
 MakePool = Callable[[int, str], Pool]
 
 
@@ -103,7 +106,8 @@ class StoreCalls:
 
     async def close(self) -> None:
         loop = asyncio.get_running_loop()
-        for pool in (self._copy_pool, self._delete_pool, self._read_pool):
-            # A thread may be waiting for the store.
-            await loop.run_in_executor(None, pool.close)
+        pools = (self._copy_pool, self._delete_pool, self._read_pool)
+        # A thread may be waiting for the store.
+        closing = [loop.run_in_executor(None, pool.close) for pool in pools]
+        await asyncio.wait(closing, timeout=_CLOSE_SECONDS)
         self._store.close()

@@ -117,6 +117,7 @@ class TieredStorage:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self.reads.close()
+        await self.follower_state.close()
         await self.metadata.close()
         await self.store.close()
 

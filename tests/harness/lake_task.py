@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.harness.sink_tasks import Partitions, SinkRun
 from tests.harness.tables import DeltaTables, IcebergLake
 
-RECORDS = 3000
+RECORDS = 1000
 KINDS = {"iceberg": IcebergLake, "delta": DeltaTables}
 Lake = IcebergLake | DeltaTables
 

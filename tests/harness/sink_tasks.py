@@ -70,6 +70,9 @@ class SinkRun:
         self._batch = batch
         self._sought: dict[TopicPartition, int] = {}
         self._requested = False
+        #: Records that the task has refused for now, and how often it has refused any.
+        self._waiting: list[SinkRecord] = []
+        self.refused = 0
         self.positions: dict[TopicPartition, int] = {
             each: log.committed.get(each, 0) for each in self.assigned
         }
@@ -118,22 +121,30 @@ class SinkRun:
         for each, offset in self._sought.items():
             self.positions[each] = self._put[each] = offset
         self._sought = {}
-        records = []
-        for each in sorted(self.assigned):
-            at = self.positions[each]
-            records += self.log.records.get(each, [])[at : at + self._batch]
+        records = self._waiting or self._next()
         if records:
             try:
                 self.task.put(records)
             except RetriableError:
-                return 0
+                self._waiting = records
+                self.refused += 1
+                records = []
+            else:
+                self._waiting = []
             for record in records:
                 partition = TopicPartition(record.original_topic, record.original_partition)
                 self.positions[partition] = self._put[partition] = record.original_offset + 1
-        if self._requested:
+        if self._requested and self._put:
             self._requested = False
             self.commit()
         return len(records)
+
+    def _next(self) -> list[SinkRecord]:
+        found = []
+        for each in sorted(self.assigned):
+            at = self.positions[each]
+            found += self.log.records.get(each, [])[at : at + self._batch]
+        return found
 
     def commit(self) -> None:
         if self._put:

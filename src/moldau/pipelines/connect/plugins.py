@@ -83,6 +83,12 @@ _BUILT_IN: Final[dict[PluginType, Mapping[str, str | Callable[[], Any]]]] = {
         ),
         "io.confluent.connect.http.HttpSinkConnector": f"{_CONNECTORS}.http.sink:HttpSinkConnector",
         "io.confluent.connect.jdbc.JdbcSinkConnector": f"{_CONNECTORS}.jdbc.sink.connector:JdbcSinkConnector",
+        "DirectorySinkConnector": f"{_CONNECTORS}.objects.connectors:DirectorySinkConnector",
+        "io.confluent.connect.azure.blob.AzureBlobStorageSinkConnector": (
+            f"{_CONNECTORS}.objects.connectors:AzureBlobStorageSinkConnector"
+        ),
+        "io.confluent.connect.gcs.GcsSinkConnector": f"{_CONNECTORS}.objects.connectors:GcsSinkConnector",
+        "io.confluent.connect.s3.S3SinkConnector": f"{_CONNECTORS}.objects.connectors:S3SinkConnector",
         "delta": f"{_CONNECTORS}.lake.delta.connector:DeltaSinkConnector",
         "iceberg": f"{_CONNECTORS}.lake.iceberg.connector:IcebergSinkConnector",
         # The name in Iceberg's own distribution.
@@ -96,6 +102,14 @@ _BUILT_IN: Final[dict[PluginType, Mapping[str, str | Callable[[], Any]]]] = {
         ),
         "io.debezium.connector.postgresql.PostgresConnector": (
             f"{_CONNECTORS}.cdc.connector:PostgresConnector"
+        ),
+        "DirectorySourceConnector": f"{_CONNECTORS}.objects.connectors:DirectorySourceConnector",
+        "io.confluent.connect.azure.blob.storage.AzureBlobStorageSourceConnector": (
+            f"{_CONNECTORS}.objects.connectors:AzureBlobStorageSourceConnector"
+        ),
+        "io.confluent.connect.gcs.GcsSourceConnector": f"{_CONNECTORS}.objects.connectors:GcsSourceConnector",
+        "io.confluent.connect.s3.source.S3SourceConnector": (
+            f"{_CONNECTORS}.objects.connectors:S3SourceConnector"
         ),
         "io.confluent.kafka.connect.datagen.DatagenConnector": (
             f"{_CONNECTORS}.datagen.source:DatagenConnector"

@@ -50,7 +50,7 @@ def ids(lake: Lake) -> list[int]:
 def test_a_killed_process_continues_exactly_where_the_table_ends(lake: Lake) -> None:
     """No offsets but those in the table survive."""
     command = [sys.executable, "-m", "tests.harness.lake_task", lake.kind, str(lake.folder)]
-    for _ in range(3):
+    for _ in range(2):
         kill_after_commit(lake, command)
     assert subprocess.run(command, cwd=Path(__file__).parents[4], timeout=150).returncode == 0
     assert ids(lake) == list(range(RECORDS))
@@ -121,3 +121,40 @@ def test_offsets_that_a_user_sets_are_stored_in_the_table(lake: Lake) -> None:
     log.committed.clear()
     run(lake, log).run().stop()
     assert len(ids(lake)) == 45
+
+
+def test_rows_wait_while_the_storage_is_away(lake: Lake) -> None:
+    log = Partitions()
+    fill(log, 30)
+    prefix = "iceberg" if lake.kind == "iceberg" else "delta"
+    settings = {f"{prefix}.control.commit.max-rows": "20"}
+    task = SinkRun(lake.connector(), lake.config() | settings, log, batch=10).start()
+    task.run()
+    folder = lake.data_files()[0].parent
+    away = folder.with_name("away")
+    folder.rename(away)
+    folder.write_text("no folder")
+    fill(log, 60)
+    # Rows are taken up to the bound, and refused after that.
+    task.run_until(lambda: task.refused > 0)
+    assert task.positions[P0] <= 60
+    folder.unlink()
+    away.rename(folder)
+    task.run()
+    assert ids(lake) == list(range(90))
+
+
+def test_rows_that_were_refused_are_read_again_after_a_conflict(lake: Lake) -> None:
+    """The worker repeats refused records, although the task reads from another offset by then."""
+    log = Partitions()
+    fill(log, 30)
+    prefix = "iceberg" if lake.kind == "iceberg" else "delta"
+    settings = {f"{prefix}.control.commit.max-rows": "20", f"{prefix}.control.commit.interval-ms": "100000"}
+    zombie = SinkRun(lake.connector(), lake.config() | settings, log, batch=15).start()
+    zombie.step()
+    SinkRun(lake.connector(), lake.config(), log, batch=10).start().run().stop()
+    fill(log, 30)
+    zombie.run_until(lambda: len(ids(lake)) >= 40)
+    zombie.stopping = True
+    zombie.run()
+    assert ids(lake) == list(range(60))

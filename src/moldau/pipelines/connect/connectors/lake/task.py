@@ -86,8 +86,13 @@ class LakeSinkTask(SinkTask):
         self._retry_at = 0.0
         self._wait_s = _FIRST_WAIT_S
         self._has_failed = False
-        #: Whether records are read again from offsets that the worker does not know yet.
-        self._has_sought = False
+        #: Where the table continues, by partitions of which no records have arrived yet.
+        self._resume: dict[TopicPartition, int] = {}
+        #: Whether the worker repeats a call of `put`, and whether its records are read again anyway.
+        self._has_refused = False
+        self._is_stale = False
+        #: Offsets from which records are read, as long as the worker does not know them.
+        self._sought: dict[TopicPartition, int] = {}
 
     def start(self, context: SinkContext) -> None:
         self._context = context
@@ -106,20 +111,53 @@ class LakeSinkTask(SinkTask):
         return self._lake(self._settings)
 
     def open(self, partitions: Sequence[TopicPartition]) -> None:
-        """Continue after what the table holds; a connector with several tables skips records instead."""
+        """Note what the tables hold: records below are skipped.
+
+        With one table, reading continues there (see `_resumed`), also if the offsets of the group are ahead.
+        """
         for each in self._tables.values():
             each.stored = self._patiently(each.table, partitions)[1]
         if not self._settings.is_single_table:
             return
         stored = self._patiently(self._open_table(self._settings.tables[0]), partitions)[1]
-        sought = {each: stored[each] for each in partitions if each in stored}
-        if sought:
-            others = {each: at for each, at in self._positions.items() if each not in sought}
-            self._seek(others | sought)
+        self._resume |= {each: stored[each] for each in partitions if each in stored}
 
     def put(self, records: Sequence[SinkRecord]) -> None:
-        if self._is_full() and not self._try_commit():
+        if self._is_stale:
+            # The worker repeats records from before a rewind, and has moved its positions with them.
+            self._is_stale = self._has_refused = False
+            self._seek(self._positions)
+            return
+        if self._resume and self._resumed(records):
+            return
+        try:
+            self._put(records)
+        except RetriableError:
+            self._has_refused = True
             self._context.retry_after(_RETRY_PUT_MS)
+            raise
+        self._has_refused = False
+
+    def _resumed(self, records: Sequence[SinkRecord]) -> bool:
+        """Return whether these records are not those that the table continues with; read others then.
+
+        This happens with the first records, because a consumer cannot seek while it is assigned partitions.
+        """
+        first: dict[TopicPartition, int] = {}
+        for record in records:
+            partition = TopicPartition(record.original_topic, record.original_partition)
+            first.setdefault(partition, record.original_offset)
+        wanted = {each: self._resume.pop(each, at) for each, at in first.items()}
+        if wanted == first:
+            return False
+        self._seek(wanted)
+        return True
+
+    def _put(self, records: Sequence[SinkRecord]) -> None:
+        if self._is_full() and not self._try_commit():
+            if self._sought:
+                # The records are read again from there.
+                return
             raise RetriableError("The tables do not take the rows that wait; no further records are read.")
         by_table: dict[str, list[SinkRecord]] = defaultdict(list)
         for record in records:
@@ -133,12 +171,17 @@ class LakeSinkTask(SinkTask):
             partition = TopicPartition(record.original_topic, record.original_partition)
             self._began.setdefault(partition, record.original_offset)
             self._positions[partition] = record.original_offset + 1
-        self._has_failed = self._has_sought = False
+        self._has_failed, self._sought = False, {}
         self._context.request_commit()
 
     def pre_commit(self, offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
         """Commit the tables if it is time, and return what they hold and was not returned before."""
-        if self._has_failed or self._has_sought:
+        if all(offsets.get(each) == at for each, at in self._sought.items()):
+            self._sought = {}
+        if self._has_failed:
+            return {}
+        if self._sought:
+            self._context.request_commit()
             return {}
         for partition, at in offsets.items():
             self._positions[partition] = max(at, self._positions.get(partition, at))
@@ -155,7 +198,7 @@ class LakeSinkTask(SinkTask):
         """Forget the partitions. Rows that wait were committed, or are read again by the next owner."""
         gone = set(partitions)
         for partition in partitions:
-            for offsets in (self._positions, self._durable, self._began):
+            for offsets in (self._positions, self._durable, self._began, self._resume):
                 offsets.pop(partition, None)
         if any(each.waiting & gone for each in self._tables.values()):
             self._discard()
@@ -298,9 +341,11 @@ class LakeSinkTask(SinkTask):
             each.waiting.clear()
         again = {each: self._durable.get(each, at) for each, at in self._began.items()}
         self._positions = dict(again)
+        self._is_stale = self._has_refused
         self._seek(again)
 
     def _seek(self, offsets: Mapping[TopicPartition, int]) -> None:
         if offsets:
-            self._has_sought = True
+            self._sought = dict(offsets)
             self._context.seek(offsets)
+            self._context.request_commit()

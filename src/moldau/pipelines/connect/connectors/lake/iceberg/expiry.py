@@ -50,9 +50,11 @@ def _unused(table: Table, oldest: Snapshot, expired: list[Snapshot]) -> set[str]
 
     remaining = {each.manifest_path for each in oldest.manifests(table.io)}
     unused: set[str] = set()
+    # What the last one has deleted was removed when it became the oldest.
+    settled = expired[-1]
     for snapshot in (oldest, *expired):
         manifests = snapshot.manifests(table.io)
-        for manifest in manifests:
+        for manifest in manifests if snapshot is not settled else ():
             if manifest.added_snapshot_id == snapshot.snapshot_id and manifest.deleted_files_count:
                 unused.update(
                     entry.data_file.file_path

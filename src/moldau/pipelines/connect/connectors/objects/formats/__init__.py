@@ -1,0 +1,1 @@
+"""File formats: records to the bytes of a file, and files to records."""

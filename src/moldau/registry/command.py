@@ -12,6 +12,7 @@ from moldau.base.clock import Clock, SystemClock
 from moldau.config.definition import ConfigError
 from moldau.http.asgi import Application
 from moldau.http.settings import HttpSettings, boolean, integer
+from moldau.http.without_effect import warn_of_settings
 from moldau.registry.api.application import RegistryApplication
 from moldau.registry.api.metadata import ServerMetadata
 from moldau.registry.authorization import Authorizer
@@ -28,6 +29,14 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
 _WILDCARDS: Final = ("0.0.0.0", "::")
+_NO_PLUGINS: Final = "classes of Java are not loaded; permissions are schema.registry.acl.rules"
+_NO_ENCODER: Final = "sensitive metadata is stored as it is"
+_WITHOUT_EFFECT: Final = {
+    "resource.extension.class": _NO_PLUGINS,
+    "schema.registry.resource.extension.class": _NO_PLUGINS,
+    "metadata.encoder.secret": _NO_ENCODER,
+    "metadata.encoder.old.secret": _NO_ENCODER,
+}
 
 
 def create_service(properties: Mapping[str, str], version: str) -> SchemaRegistry:
@@ -35,6 +44,7 @@ def create_service(properties: Mapping[str, str], version: str) -> SchemaRegistr
 
     `version` is what `/v1/metadata/version` returns.
     """
+    warn_of_settings(properties, _WITHOUT_EFFECT)
     return SchemaRegistry(properties, SystemClock(), version)
 
 

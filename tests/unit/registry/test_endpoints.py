@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from tests.unit.registry.requests import TestRegistry, on_a_loop, record
@@ -260,3 +261,29 @@ async def test_metadata_of_the_server() -> None:
     assert await get(registry, "/v1/metadata/deployment") == {"attributes": []}
     assert await get(registry, "/") == {}
     assert await get(registry, "/schemas/types") == ["JSON", "PROTOBUF", "AVRO"]
+
+
+@on_a_loop
+async def test_a_reference_that_stands_for_another_schema_is_compared_again() -> None:
+    registry = await TestRegistry(compatibility_level="BACKWARD").start()
+    order = {"type": "record", "name": "Order", "fields": [{"name": "item", "type": "Item"}]}
+
+    async def is_compatible(subject: str) -> Any:
+        body = {"schema": json.dumps(order), "references": references(subject)}
+        answer = await registry.ask("POST", "/compatibility/subjects/orders/versions/latest", body)
+        return answer.json["is_compatible"]
+
+    for subject in ("old", "new"):
+        await registry.register(subject, record("Item", "name"))
+    await registry.register("orders", order, references=references("old"))
+    assert await is_compatible("new")
+    await registry.ask("DELETE", "/subjects/new")
+    await registry.ask("DELETE", "/subjects/new?permanent=true")
+    await registry.register("new", record("Item", "name", "price"))
+    assert not await is_compatible("new")
+    refused = await registry.register("orders", order, references=references("new"))
+    assert (refused.status, refused.json["error_code"]) == (409, 40901)
+
+
+def references(subject: str) -> list[dict[str, Any]]:
+    return [{"name": "Item", "subject": subject, "version": 1}]

@@ -105,19 +105,28 @@ def _compared(
     version: Version,
 ) -> tuple[str, ...]:
     """Compare with one version, unless that was done; error 42201 if the schemas are too complex for it."""
-    kind, old = level.removesuffix("_TRANSITIVE"), version.content
+    old = version.content
+    if content.references or old.references:
+        # What references stand for can change: deleted versions can be registered again.
+        return _findings(registry, subject, level, lenient, parsed, version)
     # The text of a request would be kept for its result only; that of the version is stored anyway.
     text = blake2b(content.text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-    new = (content.schema_type, text, content.references)
-    key = (context_of(subject), kind, lenient, new, old[:3], version.number)
+    kind, new = level.removesuffix("_TRANSITIVE"), (content.schema_type, text)
+    key = (context_of(subject), kind, lenient, new, old[:2], version.number)
     found = registry.compared.get(key)
     if found is None:
-        try:
-            found = tuple(_compare(registry, subject, level, lenient, parsed, version))
-        except InvalidSchema as error:
-            raise errors.invalid_schema(str(error)) from None
+        found = _findings(registry, subject, level, lenient, parsed, version)
         registry.compared.put(key, found, _ENTRY_BYTES + sum(map(len, found)))
     return found
+
+
+def _findings(
+    registry: Registry, subject: str, level: str, lenient: bool, parsed: ParsedSchema, version: Version
+) -> tuple[str, ...]:
+    try:
+        return tuple(_compare(registry, subject, level, lenient, parsed, version))
+    except InvalidSchema as error:
+        raise errors.invalid_schema(str(error)) from None
 
 
 def _compare(

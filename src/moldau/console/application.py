@@ -6,6 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import unquote
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
@@ -15,7 +16,7 @@ from starlette.staticfiles import StaticFiles
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.client.registry.types import RegistryError
 from moldau.console.cluster.view import ClusterView
-from moldau.console.routes import ROUTES
+from moldau.console.routes import HARMLESS, ROUTES
 from moldau.console.services import ConnectError, Services
 from moldau.console.settings import ConsoleSettings
 from moldau.console.web.audit import AuditLog
@@ -101,7 +102,8 @@ class ConsoleApplication:
         return JSONResponse(body, 200 if usable else 503)
 
     async def _in_cluster(self, request: Request, session: Session | None) -> Response:
-        names, base, path = list(self._settings.clusters), "", request.url.path
+        # Names of groups and subjects may contain slashes, so that routes match the encoded path.
+        names, base, path = list(self._settings.clusters), "", request.scope["raw_path"].decode("latin-1")
         cluster = names[0]
         if path.startswith(_CLUSTERS):
             cluster, _, rest = path.removeprefix(_CLUSTERS).partition("/")
@@ -123,6 +125,8 @@ class ConsoleApplication:
             handler = self._find(request, path)
             if changes:
                 self._check_change(call, session)
+            if changes and self._settings.read_only and handler not in HARMLESS:
+                raise Refused(403, "The console is read-only.")
             answer = await handler(call)
         except (Refused, InvalidField, KafkaError, ApiError) as error:
             status, message = _problem_of(error)
@@ -144,7 +148,8 @@ class ConsoleApplication:
         for route, handler in self._routes:
             match, found = route.matches(scope)
             if match is Match.FULL:
-                request.scope["path_params"] = found["path_params"]
+                params = found["path_params"]
+                request.scope["path_params"] = {name: unquote(value) for name, value in params.items()}
                 return handler
             known = known or match is Match.PARTIAL
         if known:
@@ -154,8 +159,6 @@ class ConsoleApplication:
     def _check_change(self, call: Call, session: Session | None) -> None:
         if session is not None and call.request.headers.get("x-csrf-token") != session.token:
             raise Refused(403, "The request has no valid token; reload the page.")
-        if self._settings.read_only and not call.request.url.path.endswith("/preview"):
-            raise Refused(403, "The console is read-only.")
 
     def _done(self, call: Call, done: Done) -> Response:
         if call.wants_json:

@@ -84,3 +84,6 @@ ROUTES: Final[tuple[tuple[str, str, Handler], ...]] = (
     ("POST", "/sql", sql.begin),
     ("GET", "/sql/{run}", sql.results),
 )
+
+#: Actions that change nothing, so that a read-only console offers them.
+HARMLESS: Final[frozenset[Handler]] = frozenset({resets.preview, schemas.check, connectors.validate})

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
+import confluent_kafka
 import pytest
 
+from moldau.base.ids import TopicPartition
 from moldau.client.admin import AdminClient
 from moldau.client.admin.topic_types import NewTopic
 from tests.harness.rest_proxy import Api, service
@@ -169,7 +173,14 @@ def test_read_only_masked_and_audited(bootstrap: str, topic: str, tmp_path: Path
     ]
     with service("console", bootstrap, *arguments) as (port, _):
         readonly = Api(port, {"Accept": "application/json"})
-        for path in ("/topics", f"/topics/{topic}/messages", f"/topics/{topic}/delete", "/users", "/acls"):
+        actions = ("messages", "delete", "partitions", "configuration")
+        for path in (
+            "/topics",
+            "/users",
+            "/acls",
+            "/connectors/preview",
+            *(f"/topics/{topic}/{each}" for each in actions),
+        ):
             answer = readonly("POST", path, {"name": topic})
             assert answer.status == 403 and "read-only" in answer.body["error"]
         assert b"Create topic" not in readonly.raw("GET", "/topics", headers=HTML)[1]
@@ -215,3 +226,68 @@ def test_pipelines_of_a_state_folder(bootstrap: str, tmp_path: Path) -> None:
         for name in ("nope", "broken", "..", ".runs"):
             assert api("GET", f"/pipelines/{name}").status == 404
         assert api("POST", "/sql", {"statements": "SELECT 1;"}).status == 404
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_members_are_shown_and_protect_their_group(
+    console: Api, bootstrap: str, topic: str, protocol: str
+) -> None:
+    create(bootstrap, topic, 2)
+    group = f"group-{topic}"
+    for number in range(4):
+        console("POST", f"/topics/{topic}/messages", {"value": str(number)})
+    config = {
+        "group.id": group,
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+        "client.id": "reader",
+    }
+    consumer = confluent_kafka.Consumer(
+        {"bootstrap.servers": bootstrap, "group.protocol": protocol, **config}
+    )
+    try:
+        consumer.subscribe([topic])
+        eventually(lambda: consumer.poll(0.5), timeout=60)
+        consumer.commit(
+            offsets=[confluent_kafka.TopicPartition(topic, each, 0) for each in range(2)], asynchronous=False
+        )
+
+        def described() -> Any:
+            found = console("GET", f"/groups/{group}").body
+            return found if found.get("members") and found["members"][0]["partitions"] else None
+
+        found = eventually(described, timeout=30)
+        (member,) = found["members"]
+        assert member["client_id"] == "reader"
+        assert member["partitions"] == [[topic, 0], [topic, 1]]
+        assert found["type"] == protocol.capitalize()
+        assert eventually(lambda: console("GET", f"/groups/{group}").body["total_lag"] == 4, timeout=30)
+        refused = console("POST", f"/groups/{group}/reset", {"to": "end"})
+        assert refused.status == 409 and "members" in refused.body["error"]
+        assert console("POST", f"/groups/{group}/delete", {"name": group}).status == 409
+    finally:
+        consumer.close()
+    preview = console("POST", f"/groups/{group}/reset/preview", {"to": "end"}).body["offsets"]
+    assert sum(each["new"] for each in preview) == 4
+
+    def reset() -> bool:
+        return bool(console("POST", f"/groups/{group}/reset", {"to": "end"}).status == 200)
+
+    eventually(reset, timeout=30)
+    assert console("GET", f"/groups/{group}").body["total_lag"] == 0
+    assert console("POST", f"/groups/{group}/delete", {"name": group}).status == 200
+    assert console("GET", f"/groups/{group}").status == 404
+
+
+def test_names_with_any_characters_have_pages(console: Api, bootstrap: str, topic: str) -> None:
+    create(bootstrap, topic)
+    group = f'a/b <img src=x>?&#%41 "ü" {topic}'
+    with AdminClient(bootstrap) as admin:
+        admin.alter_group_offsets(group, {TopicPartition(topic, 0): 0})
+    path = f"/groups/{quote(group, safe='')}"
+    assert console("GET", path).body["group"] == group
+    status, body, _ = console.raw("GET", path, headers=HTML)
+    assert status == 200 and b"<img src=x>" not in body
+    assert f'hx-get="{path}"'.encode() in body
+    assert quote(group, safe="").encode() in console.raw("GET", f"/groups?q={topic}", headers=HTML)[1]
+    assert console("POST", f"{path}/delete", {"name": group}).status == 200

@@ -109,6 +109,13 @@ class Call:
         return self.base + "/" + "/".join(quote(part, safe="") for part in parts)
 
     @property
+    def here(self) -> str:
+        """The path and the query of this request, as they were sent."""
+        path: str = self.request.scope["raw_path"].decode("latin-1")
+        query: str = self.request.scope["query_string"].decode("latin-1")
+        return f"{path}?{query}" if query else path
+
+    @property
     def wants_json(self) -> bool:
         return accepts_json(self.request.headers.get("accept", ""))
 

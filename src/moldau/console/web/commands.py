@@ -25,7 +25,7 @@ def tool(call: Call, name: str, *arguments: str) -> str:
 def curl(call: Call, path: str | None = None, **fields: Any) -> str:
     """Return the curl line of this page, or of an action with its fields."""
     url = call.request.url
-    target = str(url) if path is None else f"{url.scheme}://{url.netloc}{path}"
+    target = f"{url.scheme}://{url.netloc}{call.here if path is None else path}"
     parts = ["curl", "-H", "Accept: application/json"]
     for name, value in fields.items():
         parts += ["--data-urlencode", f"{name}={value}"]

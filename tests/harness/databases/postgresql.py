@@ -23,25 +23,47 @@ _SETTINGS = {
 class PostgreSql:
     """A server with the superuser `tests` (password `secret`) and a database per call of `database`."""
 
-    def __init__(self) -> None:
+    def __init__(self, primary: PostgreSql | None = None) -> None:
+        """Start an empty server, or a hot standby of another."""
         folders = [str(each) for each in sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)]
         self._postgres = find_program("postgres", "postgresql", folders)
         initdb = find_program("initdb", "postgresql", folders)
         # An immediate shutdown: it waits for no client, and the next start recovers.
         self._server = ServerProcess(signal.SIGQUIT)
-        data = self._server.folder / "data"
+        self._data = self._server.folder / "data"
+        self._databases = 0
+        if primary is None:
+            self._initialise(initdb)
+        else:
+            address = f"host=127.0.0.1 port={primary.port} user=tests password=secret"
+            backup = find_program("pg_basebackup", "postgresql", folders)
+            self._server.run(
+                [
+                    backup,
+                    "-d",
+                    address,
+                    "-D",
+                    str(self._data),
+                    "-R",
+                    "-X",
+                    "stream",
+                    "-c",
+                    "fast",
+                    "--no-sync",
+                ]
+            )
+        self.start()
+
+    def _initialise(self, initdb: str) -> None:
         password = self._server.folder / "password"
         password.write_text("secret")
         password.chmod(0o644)
         self._server.run(
             [
-                *(initdb, "--pgdata", str(data), "--username", "tests", "--pwfile", str(password)),
+                *(initdb, "--pgdata", str(self._data), "--username", "tests", "--pwfile", str(password)),
                 *("--auth", "scram-sha-256", "--encoding", "UTF8", "--no-sync", "--locale", "C.UTF-8"),
             ]
         )
-        self._data = data
-        self._databases = 0
-        self.start()
 
     @property
     def port(self) -> int:

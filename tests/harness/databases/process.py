@@ -94,6 +94,8 @@ class ServerProcess:
                 process.wait()
 
     def close(self) -> None:
+        """End the process at once: its data is deleted."""
+        self._stop_signal = signal.SIGKILL
         self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 

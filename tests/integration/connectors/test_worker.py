@@ -62,7 +62,9 @@ def test_rows_and_changes_survive_a_killed_worker(
         "pk.mode": "record_key",
         "pk.fields": "id",
         "auto.create": "true",
-        "consumer.override.auto.offset.reset": "earliest",
+        # The killed worker leaves its group after this time.
+        "consumer.override.session.timeout.ms": "6000",
+        "consumer.override.heartbeat.interval.ms": "1000",
     }
     changes = {
         "name": "changes",

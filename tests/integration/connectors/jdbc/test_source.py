@@ -12,6 +12,7 @@ from moldau.pipelines.connect.connectors.jdbc.source.connector import JdbcSource
 from moldau.pipelines.connect.data.errors import ConfigError, ConnectError
 from moldau.pipelines.connect.data.records import SourceRecord
 from moldau.testing.connect import SourceRun
+from tests.harness.databases.mariadb import MariaDb
 from tests.harness.databases.postgresql import PostgreSql
 from tests.integration.connectors.jdbc.databases import Sql
 
@@ -192,6 +193,39 @@ def test_a_prepared_transaction_is_waited_for(postgresql_sql: Sql) -> None:
         slow.execute("COMMIT PREPARED 'one'")
         assert values(run.read(2), "name") == ["slow", "quick"]
     slow.close()
+
+
+def test_a_user_of_mariadb_who_may_not_see_transactions_reads_at_once(
+    mariadb: MariaDb, mariadb_sql: Sql, caplog: pytest.LogCaptureFixture
+) -> None:
+    sql = mariadb_sql
+    sql.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    name = sql.url.rpartition("/")[2]
+    with mariadb.connect("", root=True) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE USER weak IDENTIFIED BY 'weak'")
+        cursor.execute(f"GRANT SELECT ON {name}.* TO weak")
+    weak = {"connection_user": "weak", "connection_password": "weak"}
+    with source(sql, mode="incrementing", incrementing_column_name="id", **weak) as run:
+        assert values(run.read(1), "id") == [1]
+    assert "PROCESS" in caplog.text
+
+
+def test_a_standby_does_not_show_the_transactions_of_its_primary(
+    postgresql: PostgreSql, postgresql_sql: Sql, caplog: pytest.LogCaptureFixture
+) -> None:
+    sql = postgresql_sql
+    sql.execute(
+        "CREATE TABLE t (id SERIAL PRIMARY KEY, name TEXT NOT NULL)", "INSERT INTO t (name) VALUES ('a')"
+    )
+    standby = PostgreSql(postgresql)
+    try:
+        name = sql.url.rpartition("/")[2]
+        copy = Sql("postgresql", standby.url(name), lambda: standby.connect(name, autocommit=False))
+        with source(copy, mode="incrementing", incrementing_column_name="id") as run:
+            assert values(run.read(1), "name") == ["a"]
+    finally:
+        standby.close()
+    assert "timestamp.delay.interval.ms" in caplog.text
 
 
 def test_types_of_postgresql(postgresql_sql: Sql) -> None:

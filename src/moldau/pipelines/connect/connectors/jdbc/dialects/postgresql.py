@@ -107,6 +107,8 @@ class PostgreSqlDialect(Dialect):
         settings = connection_settings(target, user, password)
         settings.setdefault("application_name", _READER if reading else "moldau connect")
         connection = psycopg.connect(**settings)
+        # Every statement sees what was committed before it, whatever the server's default is.
+        connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         from psycopg.types.string import TextLoader
 
         for name in _AS_TEXT:
@@ -174,7 +176,10 @@ class PostgreSqlDialect(Dialect):
         found: datetime = self.execute(connection, "SELECT clock_timestamp()")[0][0]
         return found
 
-    def open_transactions(self, connection: Connection) -> Mapping[str, bool]:
+    def open_transactions(self, connection: Connection) -> Mapping[str, bool] | None:
+        if self.execute(connection, "SELECT pg_is_in_recovery()")[0][0]:
+            # A standby does not show the transactions of its primary.
+            return None
         rows = self.execute(connection, _TRANSACTIONS, [_READER])
         return {str(token): bool(has_written) for token, has_written in rows}
 

@@ -52,8 +52,9 @@ class CommitOrder:
         if transactions is None:
             if not self._told:
                 logger.warning(
-                    "The user of %s may not see the open transactions (MySQL: privilege PROCESS); rows that "
-                    "commit out of order can be missed unless timestamp.delay.interval.ms is set",
+                    "The database of %s does not show its open transactions (MySQL: the user needs the "
+                    "privilege PROCESS; PostgreSQL: read from the primary); rows that commit out of order "
+                    "can be missed unless timestamp.delay.interval.ms is set",
                     self._source,
                 )
                 self._told = True

@@ -26,7 +26,7 @@ from moldau.storage.log.log import Log
 from moldau.storage.log.reader import TimestampOffset
 from moldau.storage.segment.txn_index import AbortedTransaction as AbortedInLog
 from moldau.tiered.reading.reader import RemoteRead
-from moldau.tiered.state.lineage import is_in_lineage, with_records
+from moldau.tiered.state.lineage import is_in_lineage, readable_end, with_records
 from moldau.tiered.state.remote_log import RemoteLog
 from moldau.tiered.state.segments import PartitionId, RemoteSegment, SegmentState
 from moldau.tiered.stores.interface import RemoteStoreError
@@ -175,13 +175,15 @@ class RemoteReads:
         bound = log.last_stable_offset if committed else log.high_watermark
         wanted = offset
         for _ in range(_MAX_SKIPPED):
+            epochs = log.leader_epochs
             segment = self._segment(log, remote, wanted)
+            end = readable_end(segment, epochs.epoch_for(wanted), epochs.entries, log.log_end_offset)
             found = await self._in_thread(
                 self._store.reader.read,
                 segment,
                 wanted,
                 max_bytes,
-                upper_bound=bound,
+                upper_bound=min(bound, end),
                 min_one_batch=True,
             )
             if found.data or found.next_offset == wanted or found.next_offset >= bound:

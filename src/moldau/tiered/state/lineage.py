@@ -62,6 +62,19 @@ def is_in_lineage(segment: RemoteSegment, log_end_offset: int, lineage: Sequence
     return True
 
 
+def readable_end(
+    segment: RemoteSegment, epoch: int, epochs: Sequence[EpochEntry], log_end_offset: int
+) -> int:
+    """Return the offset up to which a segment has the log's own records, from a leader epoch on.
+
+    A segment of a leader that lost an unclean election may continue with records that the log does not have.
+    """
+    if is_in_lineage(segment, log_end_offset, with_records(epochs)):
+        return segment.end_offset + 1
+    later = [entry.start_offset for entry in epochs if entry.epoch > epoch]
+    return min([segment.end_of_epoch(epoch) + 1, log_end_offset, *later])
+
+
 def highest_remote_offset(remote: RemoteLog, epochs: Sequence[EpochEntry], log_end_offset: int) -> int:
     """Return the last offset of the log that is in the remote tier; -1 if there is none."""
     end = log_end_offset

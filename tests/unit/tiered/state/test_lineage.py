@@ -9,6 +9,7 @@ from moldau.tiered.state.lineage import (
     epochs_between,
     highest_remote_offset,
     is_in_lineage,
+    readable_end,
     remote_log_start,
     with_records,
 )
@@ -43,6 +44,15 @@ LINEAGE = [EpochEntry(5, 10), EpochEntry(7, 50), EpochEntry(9, 100)]
 )
 def test_is_in_lineage(epochs: list[tuple[int, int]], start: int, end: int, accepted: bool) -> None:
     assert is_in_lineage(segment(1, start, end, epochs), 200, LINEAGE) is accepted
+
+
+def test_records_of_a_lost_history_are_not_readable() -> None:
+    # Epoch 7 began at 50 here; the segment's leader had written up to 60 in epoch 5.
+    lost = segment(1, 10, 60, [(5, 10)])
+    assert readable_end(lost, 5, LINEAGE, 200) == 50
+    assert readable_end(segment(2, 10, 60, [(5, 10), (7, 50)]), 5, LINEAGE, 200) == 61
+    assert readable_end(segment(3, 10, 60, [(5, 10), (6, 30)]), 5, LINEAGE, 200) == 30
+    assert readable_end(segment(4, 100, 300, [(9, 100)]), 9, LINEAGE, 200) == 200
 
 
 def test_epochs_without_records_are_left_out() -> None:

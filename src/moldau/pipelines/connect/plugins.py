@@ -103,6 +103,7 @@ _BUILT_IN: Final[dict[PluginType, Mapping[str, str | Callable[[], Any]]]] = {
         "io.debezium.connector.postgresql.PostgresConnector": (
             f"{_CONNECTORS}.cdc.connector:PostgresConnector"
         ),
+        "spark": f"{_CONNECTORS}.spark.source:SparkSourceConnector",
         "DirectorySourceConnector": f"{_CONNECTORS}.objects.connectors:DirectorySourceConnector",
         "io.confluent.connect.azure.blob.storage.AzureBlobStorageSourceConnector": (
             f"{_CONNECTORS}.objects.connectors:AzureBlobStorageSourceConnector"

@@ -40,9 +40,9 @@ def test_a_simulated_cluster_keeps_its_invariants(first: int) -> None:
 
 def test_members_of_a_streams_group_settle_after_every_fault() -> None:
     counts = Counter[str]()
-    for seed in range(5 * SEEDS):
+    for seed in range(3 * SEEDS):
         counts.update(run_seed(f"streams/{seed}", streams=True, secured=False).history.counts)
-    assert counts["streams assignments"] > 50
+    assert counts["streams assignments"] > 30
 
 
 @pytest.mark.parametrize("seed", FOUND)

@@ -41,12 +41,8 @@ _COPY_SECONDS = 400.0
 _LATENCY_RATE = 200
 START, IDLE, MEMORY = "start, s", "idle, % of a core", "memory at most, MB"
 P50, P99 = "latency p50, ms", "latency p99, ms"
-#: Name of a load: codec, size of a value, number of records.
-LOADS = {
-    "1 KiB": ("none", 1024, 400_000),
-    "100 B": ("none", 100, 2_000_000),
-    "1 KiB, lz4": ("lz4", 1024, 400_000),
-}
+#: Name of a load: size of a value, number of records.
+LOADS = {"1 KiB": (1024, 400_000), "100 B": (100, 2_000_000)}
 
 
 def main() -> int:
@@ -98,17 +94,16 @@ def _mirrors(options: argparse.Namespace) -> list[Mirror]:
 
 
 def _topic(load: str) -> str:
-    return f"load-{load.replace(' ', '-').replace(',', '')}"
+    return f"load-{load.replace(' ', '-')}"
 
 
 def _fill(bootstrap: str, share: float) -> None:
     with AdminClient(bootstrap) as admin:
         checked(admin.create_topics([NewTopic(_topic(load), _PARTITIONS) for load in LOADS]))
-    for load, (codec, size, count) in LOADS.items():
+    for load, (size, count) in LOADS.items():
         settings = {
             "bootstrap.servers": bootstrap,
             "linger.ms": 20,
-            "compression.type": codec,
             "queue.buffering.max.messages": 1_000_000,
         }
         producer = Producer(settings)
@@ -129,7 +124,7 @@ def _measure(mirror: Mirror, node: Software, source: str, folder: Path, share: f
     figures: Figures = {}
     with Broker(node) as target:
         target.first_start()
-        for load, (_, size, count) in LOADS.items():
+        for load, (size, count) in LOADS.items():
             copy = _copy(mirror, source, target.bootstrap, folder, load, int(count * share))
             records, seconds, cpu, memory, start = copy
             figures[f"{load}: records/s"] = records / seconds

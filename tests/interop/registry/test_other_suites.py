@@ -81,9 +81,6 @@ DIFFERENT: dict[str, set[str]] = {
     "test_schema_registry_mode.py": {
         "test_subject_mode",
     },
-    "test_client.py": {
-        "test_remote_client",
-    },
     "test_dependencies_compatibility_protobuf.py": {
         "test_protobuf_schema_references_rejected_values",
     },

@@ -12,7 +12,8 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 from tests.harness.connect import Worker, lines_of
 from tests.harness.mirror import read_all
 from tests.harness.waiting import eventually
-from tests.integration.connect.conftest import StartWorker
+from tests.integration.conftest import StartNode
+from tests.integration.connect.conftest import StartWorker, group_properties
 
 
 def datagen(topic: str, tasks: int = 1, **settings: str) -> dict[str, str]:
@@ -104,6 +105,31 @@ def test_workers_share_the_work_and_take_over_that_of_a_dead_one(
     assert alive.api("GET", "/connectors").body == ["gen", f"on-{first.port}", f"on-{second.port}"]
     assert alive.create("later", datagen(f"{group}-later")).status == 201
     alive.wait_for("later")
+
+
+def test_a_worker_continues_after_an_outage_of_the_brokers(start_node: StartNode, tmp_path: Path) -> None:
+    node = start_node()
+    settings = group_properties(node.bootstrap_servers, "connect-cluster")
+    worker = Worker(tmp_path, settings, command="connect-distributed")
+    (tmp_path / "in.txt").write_text("".join(f"{number}\n" for number in range(500)))
+    try:
+        worker.start()
+        worker.create("in", {"connector.class": "FileStreamSource", "file": "in.txt", "topic": "lines"})
+        worker.create("out", {"connector.class": "FileStreamSink", "file": "out.txt", "topics": "lines"})
+        written = tmp_path / "out.txt"
+        eventually(lambda: len(lines_of(written)) >= 500, what=worker.log)
+        node.kill()
+        with (tmp_path / "in.txt").open("a") as file:
+            file.writelines(f"{number}\n" for number in range(500, 1000))
+        # Longer than the session of the worker, which stops its tasks.
+        eventually(lambda: "has lost its place" in worker.log, what=worker.log)
+        node.start()
+        eventually(lambda: len(set(lines_of(written))) == 1000, what=worker.log)
+        assert worker.states("in") == ("RUNNING", ["RUNNING"])
+        worker.create("later", datagen("later"))
+        worker.wait_for("later")
+    finally:
+        worker.kill()
 
 
 def test_internal_requests_need_the_signature_of_a_worker(group: str, start_worker: StartWorker) -> None:

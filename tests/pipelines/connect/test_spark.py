@@ -35,8 +35,8 @@ def worker(broker: Cluster, tmp_path: Path) -> Any:
         worker.kill()
 
 
-def python_processes(worker: Worker) -> list[int]:
-    """Return the Python processes of Spark below a worker that run tasks."""
+def processes(worker: Worker, program: str) -> list[int]:
+    """Return the processes below a worker that run `java` or `python`."""
     listed = subprocess.run(
         ["ps", "-e", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True
     ).stdout
@@ -50,7 +50,7 @@ def python_processes(worker: Worker) -> list[int]:
         found += below
         waiting += below
     arguments = {int(pid): text for pid, _, text in rows}
-    return [each for each in found if "python" in arguments[each] and "java" not in arguments[each]]
+    return [each for each in found if program in arguments[each].partition(" ")[0]]
 
 
 def test_exactly_once_through_kills_of_the_task_and_of_the_worker(
@@ -65,7 +65,7 @@ def test_exactly_once_through_kills_of_the_task_and_of_the_worker(
     worker.create("out", {"connector.class": "FileStreamSink", "file": "out.txt", "topics": topic})
     worker.wait_for("in", timeout=START_S)
     eventually(lambda: len(values_of(bootstrap, topic)) >= 200, timeout=START_S, what=worker.log)
-    for process in python_processes(worker):
+    for process in processes(worker, "python"):
         os.kill(process, signal.SIGKILL)
     worker.wait_for("in", timeout=START_S)
     worker.wait_for("out", timeout=START_S)
@@ -87,3 +87,13 @@ def test_exactly_once_through_kills_of_the_task_and_of_the_worker(
     assert offsets == [
         {"partition": {"filename": "in.txt"}, "offset": {"position": sum(map(len, lines)) + 2000}}
     ]
+
+
+def test_a_worker_whose_spark_has_ended_exits(worker: Worker, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text("one\n")
+    worker.create("in", {"connector.class": "FileStreamSource", "file": "in.txt", "topic": "ended"})
+    worker.wait_for("in", timeout=START_S)
+    for process in processes(worker, "java"):
+        os.kill(process, signal.SIGKILL)
+    assert worker.wait() == 1
+    assert "Spark has ended" in worker.log

@@ -14,7 +14,7 @@ import contextlib
 import logging
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from moldau.pipelines.connect.worker.hosting.channel import ChannelLink, ChannelServer, Remote
@@ -44,6 +44,7 @@ class SparkHost:
         self._channel: ChannelServer | None = None
         self._context: asyncio.Future[SparkContext] | None = None
         self._failure: asyncio.Future[str] | None = None
+        self._closing = False
 
     async def start(self, offsets: Offsets) -> None:
         loop = asyncio.get_running_loop()
@@ -57,9 +58,17 @@ class SparkHost:
     def run(self, spec: TaskSpec, on_event: OnEvent) -> HostedTask:
         if self._channel is None or self._context is None:
             raise RuntimeError("The host is not started.")
-        return _Job(spec, on_event, self._channel, self._context)
+        return _Job(spec, on_event, self._channel, self._context, self._check)
+
+    async def _check(self, context: SparkContext) -> None:
+        """Report the end of Spark itself after a job has ended: then no task can run any more."""
+        if not await asyncio.to_thread(_has_stopped, context) or self._closing:
+            return
+        if self._failure is not None and not self._failure.done():
+            self._failure.set_result("Spark has ended; the worker stops, and its group moves its tasks.")
 
     async def close(self) -> None:
+        self._closing = True
         if self._channel is not None:
             await self._channel.close()
         if self._context is not None and self._context.done() and not self._context.exception():
@@ -100,10 +109,12 @@ class _Job:
         on_event: OnEvent,
         channel: ChannelServer,
         context: asyncio.Future[SparkContext],
+        check: Callable[[SparkContext], Awaitable[None]],
     ) -> None:
         self._remote = Remote(spec, on_event)
         self._channel = channel
         self._context = context
+        self._check = check
         self._group = f"connect-{spec.id}-{self._remote.ticket[:8]}"
         channel.expect(self._remote)
         self._running = asyncio.ensure_future(self._run())
@@ -133,6 +144,7 @@ class _Job:
         except Exception as error:  # noqa: BLE001 - Spark reports a lost process in many ways
             reason = f"The Spark task has ended: {str(error).splitlines()[0] if str(error) else error!r}"
         self._channel.forget(self._remote)
+        await self._check(context)
         self._remote.lost(reason)
 
     def _submit(self, context: Any) -> None:
@@ -140,6 +152,16 @@ class _Job:
         context.setJobGroup(self._group, described(self._remote.spec.id), interruptOnCancel=True)
         address, ticket = self._channel.address, self._remote.ticket
         context.parallelize([(address, ticket)], 1).foreachPartition(run_in_executor)
+
+
+def _has_stopped(context: Any) -> bool:
+    """Return whether the driver's JVM has stopped, or does not answer because it has ended."""
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+
+    try:
+        return bool(context._jsc.sc().isStopped())
+    except (Py4JError, OSError, AttributeError):
+        return True
 
 
 async def _in_thread(name: str, function: Callable[[Any], None], argument: Any) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.harness.sink_tasks import Partitions, SinkRun
 from tests.harness.tables import DeltaTables, IcebergLake
 
-RECORDS = 1000
+RECORDS = 600
 KINDS = {"iceberg": IcebergLake, "delta": DeltaTables}
 Lake = IcebergLake | DeltaTables
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -50,8 +51,7 @@ def ids(lake: Lake) -> list[int]:
 def test_a_killed_process_continues_exactly_where_the_table_ends(lake: Lake) -> None:
     """No offsets but those in the table survive."""
     command = [sys.executable, "-m", "tests.harness.lake_task", lake.kind, str(lake.folder)]
-    for _ in range(2):
-        kill_after_commit(lake, command)
+    kill_after_commit(lake, command)
     assert subprocess.run(command, cwd=Path(__file__).parents[4], timeout=150).returncode == 0
     assert ids(lake) == list(range(RECORDS))
 
@@ -158,3 +158,15 @@ def test_rows_that_were_refused_are_read_again_after_a_conflict(lake: Lake) -> N
     zombie.stopping = True
     zombie.run()
     assert ids(lake) == list(range(60))
+
+
+def test_tasks_create_the_table_at_the_same_time(lake: Lake) -> None:
+    log = Partitions()
+    partitions = [TopicPartition("events", number) for number in range(4)]
+    for each in partitions:
+        fill(log, 20, each.partition)
+    runs = [run(lake, log, each) for each in partitions]
+    with ThreadPoolExecutor(len(runs)) as pool:
+        for each in pool.map(SinkRun.run, runs):
+            each.stop()
+    assert ids(lake) == sorted(each.partition * 1_000_000 + n for each in partitions for n in range(20))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime, tzinfo
@@ -19,6 +20,8 @@ PARTITIONERS: Final = ("Default", "Field", "TimeBased", "Daily", "Hourly")
 EXTRACTORS: Final = ("Wallclock", "Record", "RecordField")
 _DAY_MS, _HOUR_MS = 86_400_000, 3_600_000
 _DAILY: Final = "'year'=YYYY/'month'=MM/'day'=dd"
+#: Literal text; two quotes are one.
+_QUOTED: Final = re.compile("'((?:[^']|'')*)'")
 _WIDTHS: Final[Mapping[str, str]] = {"M": "month", "d": "day", "H": "hour", "m": "minute", "s": "second"}
 
 
@@ -114,10 +117,11 @@ def time_text(pattern: str, moment: datetime) -> str:
         letter = pattern[position]
         end = position + 1
         if letter == "'":
-            end = pattern.find("'", end) + 1
-            if end == 0:
+            quoted = _QUOTED.match(pattern, position)
+            if quoted is None:
                 raise ConfigError(f"path.format has a quote without end: {pattern}")
-            found.append(pattern[position + 1 : end - 1] or "'")
+            end = quoted.end()
+            found.append(quoted[1].replace("''", "'") or "'")
         elif letter.isascii() and letter.isalpha():
             while end < len(pattern) and pattern[end] == letter:
                 end += 1

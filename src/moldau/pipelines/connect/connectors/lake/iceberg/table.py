@@ -158,7 +158,7 @@ class IcebergTable:
         )
 
     def _created(self, commit: Commit) -> Table:
-        from pyiceberg.exceptions import TableAlreadyExistsError
+        from pyiceberg.exceptions import CommitFailedException, TableAlreadyExistsError
 
         if not self._settings[AUTO_CREATE]:
             raise ConnectError(f"The table {self.name} does not exist any more.")
@@ -174,7 +174,7 @@ class IcebergTable:
                 if commit.key:
                     with creation.update_schema() as columns:
                         columns.set_identifier_fields(*commit.key)
-        except TableAlreadyExistsError:
+        except (CommitFailedException, TableAlreadyExistsError):
             logger.info("The table %s was created by another task.", self.name)
         return without_retries(self._catalog.load_table(self.name))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from moldau.config.definition import ConfigError, ConfigValue, invalid_value
 
@@ -50,6 +50,19 @@ def check_tiered_topic(
                     f"`retention.{unit}` must be set to the identical value because there will be no more "
                     "logs copied to the remote storage."
                 )
+
+
+def refuse_tiered_topics(configs: Iterable[tuple[str, Mapping[str, str]]]) -> None:
+    """Raise `ConfigError` if a topic is tiered although tiered storage is disabled for the cluster.
+
+    Its log would start with the first local record, and what is in the remote store would be lost.
+    """
+    for name, overrides in configs:
+        if overrides.get(_ENABLE, "false").lower() == "true":
+            raise ConfigError(
+                "You have to delete all topics with the property remote.storage.enable=true before disabling "
+                f"tiered storage cluster-wide; {name} is one of them."
+            )
 
 
 def _check_local_retention(values: Mapping[str, ConfigValue], unit: str) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from moldau.base.ids import TopicPartition, Uuid
+from moldau.config.tiered import refuse_tiered_topics
 from moldau.controller.partitions.isr import alter_partition
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage
@@ -120,6 +121,8 @@ class Broker:
     async def load_logs(self, image: MetadataImage) -> None:
         """Load the logs of the replicas that `image` assigns to this broker."""
         node_id, settings = self.services.id, self.services.settings
+        if not settings.config["remote.log.storage.system.enable"]:
+            refuse_tiered_topics((topic, image.topic_config(topic)) for topic in image.topics.by_name)
         settings.update(image)
         self.apply_settings()
 

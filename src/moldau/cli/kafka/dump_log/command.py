@@ -17,7 +17,8 @@ from moldau.cli.kafka.dump_log.indexes import (
     dump_txn_index,
 )
 from moldau.cli.kafka.dump_log.records import WHOLE_FILE, LogOptions, dump_log
-from moldau.cli.shared.arguments import ToolParser, UsageError, require
+from moldau.cli.kafka.dump_log.remote_metadata import remote_log_metadata
+from moldau.cli.shared.arguments import ToolParser, require
 from moldau.cli.shared.tool import run_tool, warn
 
 _STRING = "StringDecoder"
@@ -53,7 +54,7 @@ def _parser() -> ToolParser:
     parser.flag("--transaction-log-decoder", "Decode records of __transaction_state.")
     parser.flag("--cluster-metadata-decoder", "Decode records of __cluster_metadata.")
     parser.flag("--share-group-state-decoder", "Decode records of __share_group_state.")
-    parser.hidden("--remote-log-metadata-decoder", action="store_true")
+    parser.flag("--remote-log-metadata-decoder", "Decode records of __remote_log_metadata.")
     parser.option(
         "--key-decoder-class",
         "CLASS",
@@ -101,7 +102,7 @@ def _decoder(options: argparse.Namespace) -> Decoder | None:
     if options.share_group_state_decoder:
         return decoders.share_group_state
     if options.remote_log_metadata_decoder:
-        raise UsageError("--remote-log-metadata-decoder: tiered storage is not supported")
+        return remote_log_metadata
     if options.key_decoder_class or options.value_decoder_class:
         return decoders.plain_decoder(
             options.key_decoder_class or _STRING, options.value_decoder_class or _STRING

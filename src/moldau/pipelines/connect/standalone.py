@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -26,6 +27,8 @@ from moldau.pipelines.connect.storage.store import Store
 from moldau.pipelines.connect.worker.assignment import Alone
 from moldau.pipelines.connect.worker.herder import Herder
 from moldau.pipelines.connect.worker.reports import Reports
+
+logger = logging.getLogger(__name__)
 
 _NAME: Final = "name"
 
@@ -77,6 +80,8 @@ class StandaloneWorker:
             await self._herder.put_config(name, config, may_replace=False)
         except ApiError as error:
             raise KafkaError(ErrorCode.INVALID_CONFIG, f"Connector {name}: {error.message}") from None
+        except TimeoutError:
+            logger.warning("Connector %s has not started yet; the worker continues without waiting", name)
 
     async def close(self) -> None:
         if self._started:

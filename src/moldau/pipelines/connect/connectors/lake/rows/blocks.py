@@ -90,7 +90,7 @@ class Blocks:
         """Return what the records of one block have in common."""
         upsert = self._rules.upsert
         deleted = upsert is not None and is_delete(record, upsert)
-        schema = record.value_schema if isinstance(record.value, Struct) else None
+        schema = record.value.schema if isinstance(record.value, Struct) else None
         return deleted, None if schema is None else id(schema)
 
     def _delete(self, records: list[SinkRecord]) -> list[Refused]:
@@ -186,7 +186,7 @@ class Blocks:
         """Return the rows of records of one kind, with all columns of the table."""
         fields, columns = [], []
         for field in self.schema or ():
-            cells = [self._cell(record, field.name) for record in records]
+            cells = self._cells(records, field.name)
             fields.append(field if field.nullable or None not in cells else self._made_optional(field))
             columns.append(column(cells, field.type))
         return pa.Table.from_arrays(columns, schema=pa.schema(fields))
@@ -197,6 +197,18 @@ class Blocks:
             raise DataError(f"The column {field.name} is required, and the record has no value for it.")
         self.schema = optional(self.schema, field.name)
         return field.with_nullable(True)
+
+    def _cells(self, records: list[SinkRecord], name: str) -> list[Any]:
+        """Return the values of a column; those of structs, which have one schema here, by their position."""
+        first, upsert = records[0].value, self._rules.upsert
+        is_key = upsert is not None and name in upsert.columns
+        found = first.schema.field(name) if isinstance(first, Struct) and not is_key else None
+        if found is None:
+            return [self._cell(record, name) for record in records]
+        cells = [record.value.values[found.index] for record in records]
+        if found.schema.default is None or not self._rules.replace_null_with_default:
+            return cells
+        return [found.schema.default if cell is None else cell for cell in cells]
 
     def _cell(self, record: SinkRecord, name: str) -> Any:
         found = self._part(record.value, name)

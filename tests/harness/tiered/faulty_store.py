@@ -10,7 +10,7 @@ from moldau.tiered.state.segments import RemoteSegment
 from moldau.tiered.stores.folder import FolderStore
 from moldau.tiered.stores.interface import RemoteStoreError, SegmentIndexes, SegmentSource
 
-COPY, READ, DELETE, SLOW, DAMAGED = "copy", "read", "delete", "slow", "damaged"
+COPY, READ, DELETE, SLOW, DAMAGED, HANG = "copy", "read", "delete", "slow", "damaged", "hang"
 SLOW_SECONDS = 1.5
 
 
@@ -32,6 +32,8 @@ class FaultyStore(FolderStore):
         super().copy(segment, source)
         # After everything was uploaded: the store has an object that nobody confirmed.
         self._check(COPY)
+        while self._has(HANG):
+            time.sleep(0.05)
 
     def read(self, segment: RemoteSegment, position: int, size: int) -> bytes:
         self._check(READ)

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from moldau.testing import Cluster
-from tests.harness.tiered.faulty_store import COPY, DAMAGED, DELETE, READ, SLOW, set_faults
+from tests.harness.tiered.faulty_store import COPY, DAMAGED, DELETE, HANG, READ, SLOW, set_faults
 from tests.harness.tiered.worlds import (
     consume,
     local,
@@ -134,6 +134,23 @@ def test_a_slow_store_does_not_delay_the_loop(cluster: Cluster, folder: Path, to
 
     assert eventually(first) == 1
     consumer.close()
+
+
+def test_a_copy_that_a_crash_interrupted_is_deleted(cluster: Cluster, folder: Path, topic: str) -> None:
+    set_faults(folder, HANG)
+    tiered_topic(cluster.bootstrap_servers, topic)
+    produce(cluster.bootstrap_servers, topic, range(25))
+    # The store has everything, but nobody has confirmed it.
+    (orphan,) = eventually(lambda: list(folder.glob(f"kafka-tiered-storage/{topic}-*/*.log")))
+    cluster.kill()
+    set_faults(folder)
+    cluster.restart()
+    eventually(lambda: len(local(cluster.data_dir, topic)) == 1)
+    assert stored(folder, topic).count(0) >= 1
+    eventually(lambda: not orphan.exists())
+    remote = stored(folder, topic)
+    assert remote == sorted(set(remote))
+    assert consume(cluster.bootstrap_servers, topic, 0, 25) == list(range(25))
 
 
 def test_failed_deletions_are_repeated(cluster: Cluster, folder: Path, topic: str) -> None:

@@ -222,11 +222,12 @@ class TestDev:
         for _ in range(2):
             process = self.dev(tmp_path, "--port", "0", "--set", "log.retention.horus=5")
             assert process.stdout is not None
-            shown = [process.stdout.readline() for _ in range(4)]
+            shown = [process.stdout.readline() for _ in range(5)]
             assert shown[0].startswith("Moldau ") and shown[0].endswith("is ready.\n")
             [address] = re.findall(r"bootstrap\.servers +(localhost:\d+)", shown[1])
             assert shown[2].split() == ["data", str(tmp_path / "data")]
-            assert shown[3] == "Press Ctrl-C to stop.\n"
+            assert "start with --console" in shown[3]
+            assert shown[4] == "Press Ctrl-C to stop.\n"
             identities.add(run_tool("kafka-cluster", "cluster-id", "--bootstrap-server", address).out)
             os.killpg(process.pid, signal.SIGINT)
             out, err = process.communicate(timeout=60)

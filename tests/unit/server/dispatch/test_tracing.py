@@ -122,8 +122,7 @@ def test_a_request_without_a_trace_begins_one(tmp_path: Path, receiver: TraceRec
 def test_refused_and_damaged_batches_are_failed_spans(tmp_path: Path, receiver: TraceReceiver) -> None:
     refused = {
         "CORRUPT_MESSAGE": ("orders", batch(crc=1)),
-        # Bytes that look like a batch of a transaction.
-        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": ("orders", b"nonsense" * 10),
+        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": ("orders", batch(attributes=0x10)),
         "UNKNOWN_TOPIC_OR_PARTITION": ("nowhere", batch()),
     }
 

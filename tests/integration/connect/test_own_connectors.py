@@ -26,7 +26,7 @@ TEXT, HIGH = ConfigType.STRING, Importance.HIGH
 
 
 class Numbers(SourceConnector):
-    """Counts, in as many tasks as the file `tasks` says; the offset is the last number."""
+    """Counts, in as many tasks as the file `tasks` says; the offset is the last number. Away at first."""
 
     config = ConfigDef().define("topic", TEXT, NO_DEFAULT, HIGH, "Topic.").define(
         "folder", TEXT, NO_DEFAULT, HIGH, "Folder of the file tasks."
@@ -64,10 +64,14 @@ class NumbersTask(SourceTask):
         self.context = context
         self.partition = {"task": context.config["number"]}
         self.last = (context.offset(self.partition) or {"last": 0})["last"]
+        self.is_away = True
 
     def poll(self):
         if self.context.wait(0.02):
             return []
+        if self.is_away:
+            self.is_away = False
+            raise RetriableError("away")
         self.last += 1
         config = self.context.config
         value = f"{config['number']}:{self.last}"

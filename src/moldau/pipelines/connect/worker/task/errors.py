@@ -28,21 +28,12 @@ _FIRST_DELAY_MS: Final = 300
 class Stage(Enum):
     """Where in its task a record failed; the names are those in the headers of dead letters."""
 
-    TASK_POLL = "TASK_POLL"
     TRANSFORMATION = "TRANSFORMATION"
     KEY_CONVERTER = "KEY_CONVERTER"
     VALUE_CONVERTER = "VALUE_CONVERTER"
     HEADER_CONVERTER = "HEADER_CONVERTER"
     KAFKA_PRODUCE = "KAFKA_PRODUCE"
     TASK_PUT = "TASK_PUT"
-
-
-_TOLERABLE: Final = {
-    Stage.TRANSFORMATION,
-    Stage.KEY_CONVERTER,
-    Stage.VALUE_CONVERTER,
-    Stage.HEADER_CONVERTER,
-}
 
 
 class Skipped(Exception):
@@ -98,11 +89,7 @@ class ErrorHandler:
             return self._retried(operation)
         except Exception as error:
             # Converters and transformations may raise anything for a record.
-            failure = Failure(original, stage, executing_class, error)
-            if stage not in _TOLERABLE and not isinstance(error, RetriableError):
-                self._report(failure)
-                raise ConnectError("Unhandled exception in error handler") from error
-            self.failed(failure)
+            self.failed(Failure(original, stage, executing_class, error))
             raise Skipped from error
 
     def failed(self, failure: Failure) -> None:

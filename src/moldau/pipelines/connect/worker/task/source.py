@@ -16,7 +16,7 @@ from typing import Any, Final
 from moldau.base.errors import KafkaError
 from moldau.client.producer.producer import Producer
 from moldau.client.records import RecordMetadata
-from moldau.pipelines.connect.data.errors import ConnectError
+from moldau.pipelines.connect.data.errors import ConnectError, RetriableError
 from moldau.pipelines.connect.data.records import SourceRecord
 from moldau.pipelines.connect.sdk import SourceTask
 from moldau.pipelines.connect.storage.offset_state import offset_record
@@ -31,6 +31,7 @@ from moldau.pipelines.connect.worker.task.topics import TopicCreation
 logger = logging.getLogger(__name__)
 
 _FLUSH_TIMEOUT_S: Final = 30.0
+_POLL_AGAIN_S: Final = 1.0
 _PRODUCER_CLASS: Final = "org.apache.kafka.connect.runtime.WorkerSourceTask"
 
 
@@ -99,12 +100,21 @@ class SourceLoop:
             if control.paused:
                 self._pause()
                 continue
-            records = self._errors.run(Stage.TASK_POLL, _PRODUCER_CLASS, None, self._task.poll)
+            records = self._poll()
             if records:
                 send(records)
             self._raise_failure()
             if time.monotonic() - self._flushed_at >= self._flush_interval_s:
                 self._commit()
+
+    def _poll(self) -> Sequence[SourceRecord]:
+        """Return the next records; a source that cannot be read now is polled again."""
+        try:
+            return self._task.poll()
+        except RetriableError as error:
+            logger.warning("Task %s polls its source again: %s", self._spec.id, error)
+            self._control.wait(_POLL_AGAIN_S)
+            return ()
 
     def _pause(self) -> None:
         self._commit()

@@ -14,7 +14,7 @@ from moldau.client import AdminClient, NewTopic, Producer
 from moldau.config.properties import parse_properties
 from moldau.http.server import HttpServer
 from moldau.http.settings import HttpSettings
-from moldau.registry.command import create_service
+from moldau.registry.command import SchemaRegistry, create_service
 from tests.docs.dev_services import REGISTRY, DevServices
 from tests.docs.markdown import ROOT, blocks, section
 from tests.harness.security.certificates import Certificates
@@ -110,7 +110,7 @@ OLDER = {"avro.compatibility.level", "port"}
 
 def test_every_setting_that_the_registry_reads_is_on_the_page() -> None:
     properties = Recording({"kafkastore.bootstrap.servers": "localhost:9092"})
-    create_service(properties, "1.0")
+    SchemaRegistry(properties, SystemClock(), "1.0")
     HttpSettings.from_properties(properties, default_port=0)
     documented = settings()
     assert sorted(name for name in properties.read - OLDER if f"`{name}`" not in documented) == []

@@ -72,7 +72,7 @@ class Protection:
             address = ipaddress.ip_address(name)
         except ValueError:
             return False
-        # An address is not a name that somebody else can point here.
+        # Unlike a name, an address cannot be rebound by a DNS server.
         return address.is_loopback or not self._settings.loopback
 
 

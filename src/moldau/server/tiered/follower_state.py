@@ -4,7 +4,7 @@ The records before that offset are in the remote tier and are not copied. The se
 has the leader epochs and the producers up to its end, where the follower then continues.
 
 The state is built in a task of its own: the fetcher that asks for it also replicates the metadata topic, for
-which the task may have to wait. Until the state is there, the fetcher is told to retry.
+which the task may have to wait. Until the state is available, the fetcher receives a retriable error.
 """
 
 from __future__ import annotations

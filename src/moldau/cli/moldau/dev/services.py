@@ -74,7 +74,7 @@ class DevServices:
         self._start_console([*options, *registry, *connect], announce)
 
     def _start_console(self, options: list[str], announce: Callable[[str], None]) -> None:
-        """Start the console. It listens on this machine only, so that nobody needs to sign in."""
+        """Start the console. It listens on loopback only, so no login is required."""
         if self._console_port is None:
             announce(
                 "  web console        none; start with --console to see topics, records and lag in a browser"

@@ -215,7 +215,7 @@ class HttpSourceTask(SourceTask):
         try:
             answer = self._request(entity)
         except Unavailable as error:
-            # The source is not broken because the server is: it goes on asking.
+            # An unavailable server does not fail the task; the request is retried.
             logger.warning("No answer for %s: %s", entity.name, error)
             entity.due = time.monotonic() + self._config[INTERVAL] / 1000
             return ()

@@ -1,4 +1,4 @@
-"""Writes records to one topic, in their order: those that somebody waits for, and those that nobody does.
+"""Writes records to one topic, in their order, with or without a caller that awaits the acknowledgement.
 
 Writes that wait while others are sent form the next batches. A write that is awaited fails with the error of
 its batch; one that is not awaited is repeated. `take_over` makes this process the only one that writes with
@@ -33,7 +33,7 @@ _DELIVERY_TIMEOUT_MS: Final = 30_000
 
 class _Write(NamedTuple):
     records: Sequence[Record]
-    #: None if nobody waits.
+    #: None if no caller awaits the acknowledgement.
     result: asyncio.Future[None] | None
 
 

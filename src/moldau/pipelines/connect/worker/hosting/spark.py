@@ -1,4 +1,4 @@
-"""Tasks as long-lived Spark tasks: a Spark job of one task each, which loops until it is told to stop.
+"""Tasks as long-lived Spark tasks: a Spark job of one task each, which loops until a stop command.
 
 One Spark application (`spark.master`) hosts all tasks of the worker. A waiting task holds a slot, so a local
 master has many (`local[256]`: threads of the JVM, which cost little). Speculation is off and a task has one

@@ -20,7 +20,7 @@ from moldau.pipelines.connect.data import logical
 from moldau.pipelines.connect.data.errors import ConnectError
 from moldau.pipelines.connect.data.schema import Schema, Type
 
-#: Parameters of Java's driver and those of libpq. `ssl=true` without `sslmode` verifies, as there.
+#: Parameters of Java's driver and those of libpq. As in Java, `ssl=true` without `sslmode` verifies.
 _OPTIONS: Final = {
     "sslmode": "sslmode",
     "sslrootcert": "sslrootcert",

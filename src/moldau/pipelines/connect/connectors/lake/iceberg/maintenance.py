@@ -1,6 +1,6 @@
 """Maintenance: merging small files, and removing old snapshots with their files.
 
-Files of similar size in a partition are merged as soon as there are `compact-min-files` of them, so that
+Files of similar size in a partition are merged when there are at least `compact-min-files`, so that
 each row is rewritten a few times only (the number grows with the logarithm of the partition), and the
 number of files per partition stays bounded. Both run after a commit, in the connector's first task. A
 commit of another task in between is no conflict for either.

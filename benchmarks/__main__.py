@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import authorizer, coordination, metrics, picture, report, tls
+from benchmarks import authorizer, coordination, metrics, picture, report, streams_groups, tls
 from benchmarks.brokers import Software, apache, moldau
 from benchmarks.clients import FOLDER, JavaClient, Librdkafka
 from benchmarks.scale import logs
@@ -28,7 +28,7 @@ from tests.interop import jars
 _DOCS = Path(__file__).parents[1] / "docs"
 _QUICK = 0.1
 #: Parts of a round that can be measured alone and merged into the rounds of an earlier run.
-_PARTS = ("coordination", "tls", "authorizer", "metrics")
+_PARTS = ("coordination", "streams-groups", "tls", "authorizer", "metrics")
 
 
 def main() -> int:
@@ -129,6 +129,7 @@ def _measurements(
 
     return {
         "coordination": lambda: coordination.measure(software, share),
+        "streams-groups": lambda: streams_groups.measure(software, share),
         "tls": lambda: tls.measure(software, librdkafka, share),
         "authorizer": authorization,
         "metrics": lambda: metrics.measure(software, librdkafka, share),

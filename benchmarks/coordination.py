@@ -76,7 +76,8 @@ async def _groups(broker: Broker, seconds: float) -> Figures:
     }
 
 
-async def _connect(bootstrap: str, group: str = "") -> NodeConnection:
+async def connect(bootstrap: str, group: str = "") -> NodeConnection:
+    """Connect to the only broker; with `group`, wait until it coordinates that group."""
     host, _, port = bootstrap.rpartition(":")
     connection = await NodeConnection.connect(host, int(port), client_id="benchmark")
     while group:
@@ -153,7 +154,7 @@ class _Member:
 
 async def _settle_time(bootstrap: str, number: int) -> float:
     group = f"settle-{number}"
-    members = [_Member(await _connect(bootstrap, group), group) for _ in range(MEMBERS)]
+    members = [_Member(await connect(bootstrap, group), group) for _ in range(MEMBERS)]
     joining = [asyncio.create_task(member.join()) for member in members]
     await asyncio.gather(*joining)
     following = [asyncio.create_task(member.follow()) for member in members]
@@ -190,7 +191,7 @@ async def _commits(bootstrap: str, seconds: float) -> int:
 
 async def _commit(bootstrap: str, number: int, deadline: float) -> int:
     group = f"commit-{number}"
-    connection = await _connect(bootstrap, group)
+    connection = await connect(bootstrap, group)
     done = 0
     while time.monotonic() < deadline:
         partition = OffsetCommitRequestPartition(

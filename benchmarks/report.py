@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from benchmarks import authorizer, metrics
+from benchmarks import authorizer, metrics, streams_groups
 from benchmarks.coordination import COMMITS, FIGURES, PROCESSED, SETTLE, TRANSACTIONS
 from benchmarks.tls import CPU_PER_GIGABYTE, consume_name, produce_name
 from benchmarks.workloads import CPU, IDLE, LOADED, MEGABYTES, READY, RECORDS, REQUESTS, Figures, latency_name
@@ -72,6 +72,7 @@ AIMS = (
     Aim(COMMITS, 1.0, True),
     Aim(TRANSACTIONS, 1.0, True),
     Aim(PROCESSED, 1.0, True),
+    *(Aim(name, 1.0, False) for name in streams_groups.FIGURES),
     *(
         Aim(f"{name(size)}: {RECORDS}", 1.5, True)
         for name in (produce_name, consume_name)
@@ -119,9 +120,9 @@ def markdown(figures: dict[str, Compared], once: dict[str, Figures]) -> str:
     bulk = [load for load in loads if f"{load}: {RECORDS}" in figures]
     eager = [load for load in loads if f"{load}: {REQUESTS}" in figures]
     tls = [name.removesuffix(f": {CPU_PER_GIGABYTE}") for name in figures if name.endswith(CPU_PER_GIGABYTE)]
-    coordination = [name for name in figures if name in FIGURES]
+    coordination = [name for name in figures if name in FIGURES + streams_groups.FIGURES]
     plain = [name for name in figures if ": " not in name or name.startswith("end to end")]
-    single = [name for name in plain if name not in (*FIGURES, *authorizer.FIGURES, *metrics.FIGURES)]
+    single = [name for name in plain if name not in (*coordination, *authorizer.FIGURES, *metrics.FIGURES)]
     authorization = [name for name in figures if name in authorizer.FIGURES]
     sections = [
         ("### Throughput, and what it costs the broker", loads_table(figures, bulk, RECORDS)),

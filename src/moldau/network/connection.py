@@ -18,7 +18,6 @@ Invariants:
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -354,6 +353,8 @@ def java_address(host: str) -> str:
     """Return an address as Java prints it: IPv6 in eight groups, without the interface."""
     if ":" not in host:
         return host
+    import ipaddress
+
     address = ipaddress.IPv6Address(host.partition("%")[0])
     if address.ipv4_mapped is not None:
         return str(address.ipv4_mapped)

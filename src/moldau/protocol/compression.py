@@ -6,6 +6,8 @@ lengths); both are read, and frames are written, which every client reads.
 
 The bound holds whatever size the data claims: zlib stops at the bound, a raw snappy block begins with its
 size and is refused before it is decompressed, lz4 and zstd decompress into a buffer of at most that size.
+
+cramjam is imported with the first use: it weighs more than any other import of a node.
 """
 
 from __future__ import annotations
@@ -13,8 +15,6 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from typing import Any, Final
-
-import cramjam
 
 from moldau.protocol.errors import CorruptBatch, DecompressionBomb
 from moldau.protocol.schema import Buffer
@@ -58,8 +58,16 @@ def decompress(codec: int, data: Buffer, max_bytes: int) -> bytes:
         raise CorruptBatch(f"unknown compression codec {codec}")
     try:
         return decompressor(data, max_bytes)
-    except (zlib.error, cramjam.DecompressionError) as error:
+    except _damage_errors(codec) as error:
         raise CorruptBatch(f"{CODEC_NAMES[codec]} data cannot be decompressed: {error}") from error
+
+
+def _damage_errors(codec: int) -> type[Exception]:
+    if codec in (NONE, GZIP):
+        return zlib.error
+    from cramjam import DecompressionError
+
+    return DecompressionError
 
 
 def _bomb(max_bytes: int) -> DecompressionBomb:
@@ -102,10 +110,12 @@ def _gunzip(data: Buffer, max_bytes: int) -> bytes:
 
 
 def _snappy(data: Buffer, level: int | None) -> bytes:
+    from cramjam import snappy
+
     parts = [_XERIAL_HEADER]
     view = memoryview(data)
     for start in range(0, len(view), _XERIAL_BLOCK):
-        block = bytes(cramjam.snappy.compress_raw(view[start : start + _XERIAL_BLOCK]))
+        block = bytes(snappy.compress_raw(view[start : start + _XERIAL_BLOCK]))
         parts += (len(block).to_bytes(4, "big"), block)
     return b"".join(parts)
 
@@ -131,13 +141,17 @@ def _unsnappy(data: Buffer, max_bytes: int) -> bytes:
 
 
 def _unsnappy_block(block: memoryview, left: int, max_bytes: int) -> bytes:
-    if cramjam.snappy.decompress_raw_len(block) > left:
+    from cramjam import snappy
+
+    if snappy.decompress_raw_len(block) > left:
         raise _bomb(max_bytes)
-    return bytes(cramjam.snappy.decompress_raw(block))
+    return bytes(snappy.decompress_raw(block))
 
 
 def _lz4(data: Buffer, level: int | None) -> bytes:
-    compressor = cramjam.lz4.Compressor(
+    from cramjam import lz4
+
+    compressor = lz4.Compressor(
         level=_LZ4_FASTEST if level is None else level, content_checksum=False, block_linked=False
     )
     compressor.compress(bytes(data))
@@ -145,30 +159,44 @@ def _lz4(data: Buffer, level: int | None) -> bytes:
 
 
 def _zstd(data: Buffer, level: int | None) -> bytes:
-    return bytes(cramjam.zstd.compress(data, level=DEFAULT_LEVELS[ZSTD] if level is None else level))
+    from cramjam import zstd
+
+    return bytes(zstd.compress(data, level=DEFAULT_LEVELS[ZSTD] if level is None else level))
 
 
-def _growing(decompress_into: Callable[[Buffer, bytearray], int]) -> Callable[[Buffer, int], bytes]:
+def _unlz4(data: Buffer, max_bytes: int) -> bytes:
+    from cramjam import lz4
+
+    return _decompress_into(lz4.decompress_into, data, max_bytes)
+
+
+def _unzstd(data: Buffer, max_bytes: int) -> bytes:
+    from cramjam import zstd
+
+    return _decompress_into(zstd.decompress_into, data, max_bytes)
+
+
+def _decompress_into(
+    decompress_into: Callable[[Buffer, bytearray], int], data: Buffer, max_bytes: int
+) -> bytes:
     """Decompress into a buffer of a likely size, and retry with larger ones if it is too small."""
+    from cramjam import DecompressionError
 
-    def decompress_bounded(data: Buffer, max_bytes: int) -> bytes:
-        size = max(_FIRST_BUFFER, 4 * len(data))
-        while True:
-            size = min(size, max_bytes)
-            buffer = bytearray(size)
-            try:
-                length = decompress_into(data, buffer)
-            except cramjam.DecompressionError as error:
-                if "whole buffer" not in str(error):
-                    raise
-                if size == max_bytes:
-                    raise _bomb(max_bytes) from error
-                size *= 8
-            else:
-                del buffer[length:]
-                return bytes(buffer)
-
-    return decompress_bounded
+    size = max(_FIRST_BUFFER, 4 * len(data))
+    while True:
+        size = min(size, max_bytes)
+        buffer = bytearray(size)
+        try:
+            length = decompress_into(data, buffer)
+        except DecompressionError as error:
+            if "whole buffer" not in str(error):
+                raise
+            if size == max_bytes:
+                raise _bomb(max_bytes) from error
+            size *= 8
+        else:
+            del buffer[length:]
+            return bytes(buffer)
 
 
 _COMPRESSORS: dict[int, Callable[[Any, int | None], bytes]] = {
@@ -182,6 +210,6 @@ _DECOMPRESSORS: dict[int, Callable[[Any, int], bytes]] = {
     NONE: _kept,
     GZIP: _gunzip,
     SNAPPY: _unsnappy,
-    LZ4: _growing(cramjam.lz4.decompress_into),
-    ZSTD: _growing(cramjam.zstd.decompress_into),
+    LZ4: _unlz4,
+    ZSTD: _unzstd,
 }

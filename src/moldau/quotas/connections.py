@@ -9,7 +9,6 @@ takes the place of a connection of another listener.
 
 from __future__ import annotations
 
-import ipaddress
 from collections import Counter, OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -165,6 +164,8 @@ class ConnectionQuotas:
 
 def _normal(address: str) -> str:
     """Return one form of an address: IPv6 addresses have several."""
+    import ipaddress
+
     try:
         return str(ipaddress.ip_address(address))
     except ValueError:

@@ -7,7 +7,6 @@ the memory.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
 
@@ -108,4 +107,6 @@ class Sensors(Generic[S]):
 def _bounded(client_id: str) -> str:
     if len(client_id) <= MAX_CLIENT_ID:
         return client_id
+    import hashlib
+
     return hashlib.sha256(client_id.encode("utf-8", "surrogatepass")).hexdigest()

@@ -6,7 +6,6 @@ owner receives; every node with the key can compute it.
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Mapping
 from typing import Final
 
@@ -17,6 +16,8 @@ SECRET_KEY_CONFIG: Final = "delegation.token.secret.key"
 
 
 def token_hmac(secret_key: str, token_id: str) -> bytes:
+    import hmac
+
     return hmac.digest(secret_key.encode(), token_id.encode(), "sha512")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import math
 from collections.abc import Sequence
 
@@ -113,6 +112,8 @@ def _allowed_quotas(entity: QuotaEntity) -> dict[str, int | None]:
 
 def _check_ip(address: str | None) -> None:
     """Check an IP address; unlike Apache Kafka, host names are not resolved."""
+    import ipaddress
+
     try:
         if address is not None:
             ipaddress.ip_address(address)

@@ -25,10 +25,10 @@ from moldau.protocol.messages.alter_user_scram_credentials import (
     ScramCredentialUpsertion,
 )
 from moldau.protocol.stored.metadata import RemoveUserScramCredentialRecord, UserScramCredentialRecord
-from moldau.security.sasl.scram import MAX_ITERATIONS, MECHANISM_TYPES, MIN_ITERATIONS, credential_of
+from moldau.security.sasl.mechanism import MAX_ITERATIONS, MIN_ITERATIONS, SCRAM_TYPES
 from moldau.statemachine.decision import Decision
 
-_MECHANISMS = {number: name for name, number in MECHANISM_TYPES.items()}
+_MECHANISMS = {number: name for name, number in SCRAM_TYPES.items()}
 
 A = TypeVar("A", ScramCredentialDeletion, ScramCredentialUpsertion)
 
@@ -92,6 +92,8 @@ def _deletion(state: ControllerState, deletion: ScramCredentialDeletion) -> Meta
 
 
 def _upsertion(upsertion: ScramCredentialUpsertion) -> MetadataRecord:
+    from moldau.security.sasl.scram import credential_of
+
     if upsertion.iterations < MIN_ITERATIONS:
         raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
     if upsertion.iterations > MAX_ITERATIONS:

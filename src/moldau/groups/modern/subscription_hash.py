@@ -10,8 +10,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 
-import xxhash
-
 from moldau.groups.assignors.java_order import string_order
 from moldau.metadata.image import MetadataImage, TopicImage
 
@@ -35,6 +33,8 @@ class SubscriptionHashes:
         }
         if not found:
             return 0
+        import xxhash
+
         hashed = xxhash.xxh3_64()
         for name in sorted(found, key=string_order):
             hashed.update(_LONG.pack(found[name]))
@@ -53,6 +53,8 @@ class SubscriptionHashes:
 
 
 def topic_hash(topic: TopicImage, image: MetadataImage) -> int:
+    import xxhash
+
     most, least = struct.unpack(">qq", topic.id)
     parts = [_MAGIC, _LONG.pack(most), _LONG.pack(least), _string(topic.name)]
     parts.append(_INT.pack(len(topic.partitions)))

@@ -21,6 +21,11 @@ OAUTHBEARER: Final = "OAUTHBEARER"
 GSSAPI: Final = "GSSAPI"
 MECHANISMS: Final = (PLAIN, SCRAM_SHA_256, SCRAM_SHA_512, OAUTHBEARER, GSSAPI)
 
+#: The numbers of SCRAM's mechanisms in records and requests.
+SCRAM_TYPES: Final = {SCRAM_SHA_256: 1, SCRAM_SHA_512: 2}
+MIN_ITERATIONS: Final = 4096
+MAX_ITERATIONS: Final = 16384
+
 
 class SaslError(Exception):
     """A failed authentication (error 58): `message` is for the client, `reason` for the log."""

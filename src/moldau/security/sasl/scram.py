@@ -29,6 +29,8 @@ from moldau.base.clock import Clock
 from moldau.base.ids import Randomness
 from moldau.security.principal import USER, KafkaPrincipal
 from moldau.security.sasl.mechanism import (
+    MAX_ITERATIONS,
+    MIN_ITERATIONS,
     SCRAM_SHA_256,
     SCRAM_SHA_512,
     SaslError,
@@ -41,10 +43,6 @@ from moldau.security.sasl.mechanism import (
 LOGIN_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 TOKEN_EXTENSION: Final = "tokenauth"
 HASHES: Final = {SCRAM_SHA_256: "sha256", SCRAM_SHA_512: "sha512"}
-#: The mechanisms' numbers in records and requests.
-MECHANISM_TYPES: Final = {SCRAM_SHA_256: 1, SCRAM_SHA_512: 2}
-MIN_ITERATIONS: Final = 4096
-MAX_ITERATIONS: Final = 16384
 
 _GS2_HEADER = b"n,,"
 _NONCE_BITS = 130

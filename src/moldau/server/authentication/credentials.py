@@ -17,8 +17,7 @@ from moldau.config.broker.config import BrokerConfig
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage
 from moldau.security.principal import parse_principal
-from moldau.security.sasl.mechanism import ScramCredential, TokenCredential
-from moldau.security.sasl.scram import MECHANISM_TYPES, MIN_ITERATIONS, make_credential, random_salt
+from moldau.security.sasl.mechanism import MIN_ITERATIONS, SCRAM_TYPES, ScramCredential, TokenCredential
 from moldau.security.tokens import SECRET_KEY_CONFIG, token_hmac
 from moldau.server.tasks import BackgroundTasks
 
@@ -41,7 +40,7 @@ class MetadataCredentials:
         self._derived: dict[tuple[str, str], ScramCredential] = {}
 
     def scram(self, mechanism: str, user: str) -> ScramCredential | None:
-        record = self._image.scram.get((MECHANISM_TYPES[mechanism], user))
+        record = self._image.scram.get((SCRAM_TYPES[mechanism], user))
         if record is None:
             return None
         return ScramCredential(record.salt, record.stored_key, record.server_key, record.iterations)
@@ -52,7 +51,7 @@ class MetadataCredentials:
             return None
         credential = self._derived.get((mechanism, token_id))
         if credential is None:
-            credential = self._derive(mechanism, token_id, random_salt(self._randomness))
+            credential = self._derive(mechanism, token_id, self._salt())
             self._derived[mechanism, token_id] = credential
         return TokenCredential(parse_principal(record.owner), record.expiration_timestamp, credential)
 
@@ -76,11 +75,18 @@ class MetadataCredentials:
     async def _derive_all(self, keys: Iterable[tuple[str, str]]) -> None:
         for key in keys:
             if key not in self._derived:
-                credential = await self._pool.run(self._derive, *key, random_salt(self._randomness))
+                credential = await self._pool.run(self._derive, *key, self._salt())
                 if key[1] in self._image.delegation_tokens:
                     self._derived.setdefault(key, credential)
 
+    def _salt(self) -> bytes:
+        from moldau.security.sasl.scram import random_salt
+
+        return random_salt(self._randomness)
+
     def _derive(self, mechanism: str, token_id: str, salt: bytes) -> ScramCredential:
+        from moldau.security.sasl.scram import make_credential
+
         password = base64.b64encode(token_hmac(self._secret_key or "", token_id)).decode("ascii")
         return make_credential(mechanism, password, MIN_ITERATIONS, salt)
 
@@ -93,4 +99,4 @@ def _scram_mechanisms(config: BrokerConfig) -> list[str]:
         if protocol.startswith("SASL_")
         for mechanism in config.for_listener(listener, "sasl.enabled.mechanisms")
     }
-    return [mechanism for mechanism in MECHANISM_TYPES if mechanism in enabled]
+    return [mechanism for mechanism in SCRAM_TYPES if mechanism in enabled]

@@ -13,21 +13,19 @@ from moldau.config.broker.config import BrokerConfig
 from moldau.config.definition import format_value
 from moldau.network.connection import CloseConnection, Connection
 from moldau.security.principal import KafkaPrincipal
-from moldau.security.sasl.mechanism import GSSAPI, OAUTHBEARER
+from moldau.security.sasl.mechanism import GSSAPI, OAUTHBEARER, SaslServer
 from moldau.server.authentication.authentication import (
     Authentication,
     CertificateAuthentication,
     NoAuthentication,
 )
 from moldau.server.authentication.credentials import MetadataCredentials
-from moldau.server.authentication.sasl import SaslAuthentication, SaslSettings
 from moldau.server.authentication.tls import NodeTls
 from moldau.server.dispatch.context import ListenerContext
 
 if TYPE_CHECKING:
     from ssl import SSLObject
 
-    from moldau.security.sasl.mechanism import SaslServer
 
 #: Mechanisms that ask an identity provider or read a key table during a login.
 _WAITING_MECHANISMS = frozenset({OAUTHBEARER, GSSAPI})
@@ -77,6 +75,7 @@ class Authenticators:
 
     def _sasl(self, listener: ListenerContext) -> Authentication:
         from moldau.security.sasl.servers import SaslServers
+        from moldau.server.authentication.sasl import SaslAuthentication, SaslSettings
 
         config, name = self.config, listener.name
         mechanisms = config.for_listener(name, "sasl.enabled.mechanisms")

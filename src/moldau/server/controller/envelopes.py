@@ -7,7 +7,6 @@ envelope itself is not the client's fault, so the client receives UNKNOWN_SERVER
 
 from __future__ import annotations
 
-import ipaddress
 from typing import Any
 
 from moldau.base.errors import ErrorCode, KafkaError
@@ -92,6 +91,8 @@ def unwrap_request(
     context: RequestContext, envelope: EnvelopeRequest
 ) -> tuple[RequestContext, RequestHeader, int]:
     """Return the context of the client, the header of its request and the offset of the body."""
+    import ipaddress
+
     principal = decode_principal(envelope.request_principal)
     try:
         address = java_address(str(ipaddress.ip_address(bytes(envelope.client_host_address))))
@@ -138,6 +139,8 @@ def wrap_response(header: RequestHeader, response: Message) -> EnvelopeResponse:
 
 
 def _address(host: str) -> bytes:
+    import ipaddress
+
     try:
         return ipaddress.ip_address(host.partition("%")[0]).packed
     except ValueError:

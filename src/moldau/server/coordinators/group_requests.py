@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -52,6 +51,8 @@ def _java_host(host: str) -> str:
     """Return an address as Java formats it: IPv6 without abbreviation."""
     if ":" not in host:
         return host
+    import ipaddress
+
     address, _, scope = host.partition("%")
     parts = (f"{int(part, 16):x}" for part in ipaddress.IPv6Address(address).exploded.split(":"))
     return ":".join(parts) + (f"%{scope}" if scope else "")

@@ -29,7 +29,6 @@ from moldau.server.startup.meta_properties import (
     load_folders,
     write_meta_properties,
 )
-from moldau.server.startup.scram_users import scram_record
 from moldau.storage.disk.disk import Disk, make_durable_dirs
 
 __all__ = ["FormatError", "FormatOptions", "format_storage", "is_formatted"]
@@ -122,6 +121,10 @@ class _Formatter:
         if credentials and levels[METADATA_VERSION] < SCRAM_SUPPORTED:
             oldest = metadata_version_name(SCRAM_SUPPORTED)
             raise FormatError(f"SCRAM is only supported in metadata.version {oldest} or later.")
+        if not credentials:
+            return []
+        from moldau.server.startup.scram_users import scram_record
+
         return [scram_record(text, self._randomness) for text in credentials]
 
     def _initial_voters(self) -> tuple[DynamicVoter, ...]:

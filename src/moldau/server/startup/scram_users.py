@@ -13,10 +13,8 @@ import binascii
 
 from moldau.base.ids import Randomness
 from moldau.protocol.stored.metadata import UserScramCredentialRecord
+from moldau.security.sasl.mechanism import MAX_ITERATIONS, MIN_ITERATIONS, SCRAM_TYPES
 from moldau.security.sasl.scram import (
-    MAX_ITERATIONS,
-    MECHANISM_TYPES,
-    MIN_ITERATIONS,
     credential_of,
     random_salt,
     salted_password,
@@ -48,7 +46,7 @@ def scram_record(argument: str, randomness: Randomness) -> UserScramCredentialRe
     credential = credential_of(mechanism, salted or b"", iterations, salt)
     return UserScramCredentialRecord(
         name=name,
-        mechanism=MECHANISM_TYPES[mechanism],
+        mechanism=SCRAM_TYPES[mechanism],
         salt=credential.salt,
         stored_key=credential.stored_key,
         server_key=credential.server_key,
@@ -60,7 +58,7 @@ def _split_mechanism(argument: str) -> tuple[str, str]:
     mechanism, equals, settings = argument.partition("=")
     if not equals:
         raise FormatError("Failed to find equals sign in SCRAM argument")
-    if mechanism not in MECHANISM_TYPES:
+    if mechanism not in SCRAM_TYPES:
         raise FormatError(f"The add-scram mechanism {mechanism} is not supported.")
     if not settings.startswith("["):
         raise FormatError("Expected configuration string to start with [")

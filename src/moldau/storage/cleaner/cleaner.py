@@ -37,13 +37,6 @@ def no_throttle(_bytes: int) -> None:
     """Do not throttle."""
 
 
-def discard_unfinished(disk: Disk, directory: str) -> None:
-    """Remove the files of an aborted job from a log's folder; no other job may be running."""
-    for name in disk.listdir(directory):
-        if name.endswith(CLEANED):
-            disk.remove(f"{directory}/{name}")
-
-
 class Cleaner:
     """One job. `groups()` does the work; `result` is complete when it is exhausted.
 

@@ -25,7 +25,6 @@ from moldau.base.ids import TopicPartition
 from moldau.base.pool import Pool
 from moldau.protocol.records import CorruptBatch
 from moldau.storage.cleaner.choice import Dirtiness, dirtiest, examine
-from moldau.storage.cleaner.cleaner import discard_unfinished
 from moldau.storage.cleaner.job import (
     CleanedGroup,
     CleanerDied,
@@ -39,6 +38,7 @@ from moldau.storage.cleaner.job import (
 from moldau.storage.directories.directories import LogDirectories
 from moldau.storage.disk.disk import Disk, storage_failure
 from moldau.storage.log.log import Log
+from moldau.storage.segment.files import CLEANED
 
 logger = logging.getLogger(__name__)
 
@@ -180,7 +180,7 @@ class LogCleaner:
         """Clean up after a failed job and decide how to continue."""
         topic_partition = log.topic_partition
         try:
-            await self._pool.run(discard_unfinished, self._disk, log.directory)
+            await self._pool.run(_discard_unfinished, self._disk, log.directory)
         except OSError as another:
             logger.warning("Cannot remove the unfinished segments of %s: %s", topic_partition, another)
         if isinstance(error, CleaningAborted):
@@ -258,3 +258,10 @@ def _examine_all(logs: list[tuple[Log, int | None]], now_ms: int) -> tuple[list[
         except OSError as error:
             errors.append(storage_failure(error, log.directory))
     return examined, errors
+
+
+def _discard_unfinished(disk: Disk, directory: str) -> None:
+    """Remove the files of an aborted job from a log's folder; no other job may be running."""
+    for name in disk.listdir(directory):
+        if name.endswith(CLEANED):
+            disk.remove(f"{directory}/{name}")

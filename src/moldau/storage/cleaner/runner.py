@@ -2,7 +2,7 @@
 
 A process runs one job at a time and is kept for the next one until `rest()`. To abort a job its process is
 killed: the node itself swaps in segments, so the log is consistent, and the unfinished `.cleaned` files are
-overwritten by the next job or removed when the log is opened.
+overwritten by the next job or removed when the log is opened. The code that cleans is not imported by a node.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import Any
 from moldau.base.ids import TopicPartition
 from moldau.base.pool import InlinePool, Pool
 from moldau.protocol.records import CorruptBatch
-from moldau.storage.cleaner.cleaner import Cleaner
 from moldau.storage.cleaner.job import CleanedGroup, CleanerDied, CleaningAborted, CleanJob, CleanResult
 from moldau.storage.disk.disk import Disk
 
@@ -36,6 +35,8 @@ class InlineRunner:
         self._jobs: set[TopicPartition] = set()
 
     async def run(self, job: CleanJob, swap: Swap) -> CleanResult:
+        from moldau.storage.cleaner.cleaner import Cleaner
+
         self._jobs.add(job.topic_partition)
         try:
             cleaner = await self._pool.run(Cleaner, self._disk, job)

@@ -15,7 +15,6 @@ import errno
 import fcntl
 import os
 import posixpath
-import shutil
 import threading
 from collections.abc import Sequence
 from typing import Protocol
@@ -230,6 +229,8 @@ class PosixDisk:
             return
 
     def remove_tree(self, path: str) -> None:
+        import shutil
+
         try:
             shutil.rmtree(path)
         except FileNotFoundError:

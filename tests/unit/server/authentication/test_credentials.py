@@ -21,10 +21,10 @@ from moldau.protocol.stored.metadata import (
     UserScramCredentialRecord,
 )
 from moldau.security.principal import KafkaPrincipal
+from moldau.security.sasl import scram as module
 from moldau.security.sasl.mechanism import SCRAM_SHA_256, SCRAM_SHA_512, SaslError
 from moldau.security.sasl.scram import ScramClient, ScramServer, make_credential
 from moldau.security.tokens import token_hmac
-from moldau.server.authentication import credentials as module
 from moldau.server.authentication.credentials import MetadataCredentials
 from moldau.server.tasks import BackgroundTasks
 from tests.unit.config.node_properties import node

@@ -19,7 +19,6 @@ from moldau.registry.authorization import Authorizer
 from moldau.registry.log.election import Election
 from moldau.registry.log.forwarding import Forwarding, ForwardingSettings
 from moldau.registry.log.identity import Identity
-from moldau.registry.log.membership import Membership
 from moldau.registry.log.schema_log import SchemaLog
 from moldau.registry.log.settings import ElectionSettings, LogSettings
 from moldau.registry.service import RegistryService
@@ -70,9 +69,8 @@ class SchemaRegistry:
 
     async def start(self, urls: Sequence[str]) -> None:
         """Read the topic and join the group of the instances."""
-        membership = Membership(self._log_settings.client, self._election_settings)
         identity = identity_of(self._properties, urls)
-        self._election = Election(membership, self._election_settings, identity, self._log)
+        self._election = Election(self._log_settings.client, self._election_settings, identity, self._log)
         self._service = RegistryService(
             self._registry_settings,
             self._log,

@@ -26,7 +26,6 @@ from moldau.pipelines.connect.storage.store import Store
 from moldau.pipelines.connect.storage.topics.topic_log import TopicLog
 from moldau.pipelines.connect.storage.types import TaskId
 from moldau.pipelines.connect.worker.group.fencing import Fencing
-from moldau.pipelines.connect.worker.group.member import Member
 from moldau.pipelines.connect.worker.group.membership import Hooks, Membership
 from moldau.pipelines.connect.worker.group.session_key import SessionKeys
 from moldau.pipelines.connect.worker.herder import Herder
@@ -65,7 +64,7 @@ class DistributedWorker:
         fencing = Fencing(self._client, self._group_settings.group_id, self._store)
         self._forwarding = Forwarding(self._keys, fencing, forwarding_context(self._settings.properties))
         self._group = Membership(
-            Member(self._client, self._group_settings),
+            self._client,
             self._group_settings,
             url,
             self._store.configs,

@@ -22,9 +22,20 @@ from dataclasses import replace
 from typing import Final
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.client.wire.cluster import is_retriable
-from moldau.registry.log.identity import DUPLICATE_URLS, Assignment, Identity, InvalidIdentity
-from moldau.registry.log.membership import Membership
+from moldau.client.wire.group_member import GroupMember, GroupMemberSettings
+from moldau.client.wire.settings import ClientSettings
+from moldau.registry.log.identity import (
+    DUPLICATE_URLS,
+    PROTOCOL,
+    PROTOCOL_TYPE,
+    Assignment,
+    Identity,
+    InvalidIdentity,
+    assign,
+    decode_assignment,
+    decode_identity,
+    encode_identity,
+)
 from moldau.registry.log.schema_log import SchemaLog
 from moldau.registry.log.settings import ElectionSettings
 
@@ -49,9 +60,9 @@ class NotLeader(Exception):
 
 class Election:
     def __init__(
-        self, membership: Membership, settings: ElectionSettings, identity: Identity, log: SchemaLog
+        self, client: ClientSettings, settings: ElectionSettings, identity: Identity, log: SchemaLog
     ) -> None:
-        self._membership = membership
+        self._member = GroupMember(client, _member_settings(settings))
         self._settings = settings
         self._identity = identity
         self._log = log
@@ -85,11 +96,7 @@ class Election:
     @property
     def leads(self) -> bool:
         """Whether this instance may decide now."""
-        return self._leads and asyncio.get_running_loop().time() < self._lease_until
-
-    @property
-    def _lease_until(self) -> float:
-        return self._membership.contacted_at + self._settings.session_timeout_ms / 1000
+        return self._leads and self._member.has_lease
 
     async def require(self, timeout_s: float) -> None:
         """Return once this instance leads; `NotLeader` if another does, or none within `timeout_s`."""
@@ -114,7 +121,7 @@ class Election:
             self._removed = (leader.url, now)
             logger.warning("The leader %s refuses connections: it is removed from the group", leader.url)
             try:
-                await self._membership.remove(member)
+                await self._member.remove(member, "it refuses connections")
             except KafkaError as error:
                 logger.info("The leader was not removed: %s", error)
             self._wake.set()
@@ -156,10 +163,10 @@ class Election:
             self._running.cancel()
             await asyncio.gather(self._running, return_exceptions=True)
         try:
-            await asyncio.wait_for(self._membership.leave(), _LEAVE_TIMEOUT_S)
+            await asyncio.wait_for(self._member.leave(), _LEAVE_TIMEOUT_S)
         except (KafkaError, TimeoutError) as error:
             logger.info("The group was not left: %s", error)
-        self._membership.close()
+        self._member.close()
 
     async def _run(self) -> None:
         while True:
@@ -173,11 +180,21 @@ class Election:
                 await asyncio.sleep(_PAUSE_S)
 
     async def _join(self) -> None:
-        assignment = await self._membership.join(replace(self._identity, leads=self._leads))
+        assignment = await self._assignment()
         if assignment.error == DUPLICATE_URLS:
             self._refuse_duplicate()
         self._joined = True
         await self._apply(assignment)
+
+    async def _assignment(self) -> Assignment:
+        """Join the group, choose the leader if this member leads the group, and return the assignment."""
+        identity = replace(self._identity, leads=self._leads)
+        joined = await self._member.join({PROTOCOL: encode_identity(identity)})
+        assignments: dict[str, bytes] = {}
+        if joined.leader == joined.member_id:
+            members = {each.member_id: decode_identity(bytes(each.metadata)) for each in joined.members}
+            assignments = dict.fromkeys(members, assign(members, sticky=self._settings.sticky).encode())
+        return decode_assignment(await self._member.sync(assignments))
 
     def _refuse_duplicate(self) -> None:
         """Raise an error; it is permanent for an instance that has never joined.
@@ -214,28 +231,30 @@ class Election:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), self._settings.heartbeat_interval_ms / 1000)
             self._wake.clear()
-            if not await self._heartbeat():
+            try:
+                stable = await self._member.heartbeat()
+            except KafkaError as error:
+                self._lose(error)
+                return
+            if not stable:
                 return
             await self._lead_if_named()
-
-    async def _heartbeat(self) -> bool:
-        """Send a heartbeat, again until the session has expired if the coordinator does not answer."""
-        while True:
-            try:
-                answer = await self._membership.heartbeat()
-            except KafkaError as error:
-                expired = asyncio.get_running_loop().time() > self._lease_until
-                if expired or not self._membership.known or not is_retriable(error):
-                    self._lose(error)
-                    return False
-                await asyncio.sleep(_PAUSE_S)
-                continue
-            return answer
 
     def _lose(self, error: KafkaError) -> None:
         logger.warning("This instance has left the group of the registry: %s", error)
         self._leads, self._leader = False, None
         self._log.resign()
+
+
+def _member_settings(settings: ElectionSettings) -> GroupMemberSettings:
+    return GroupMemberSettings(
+        group_id=settings.group,
+        protocol_type=PROTOCOL_TYPE,
+        session_timeout_ms=settings.session_timeout_ms,
+        rebalance_timeout_ms=settings.rebalance_timeout_ms,
+        inconsistent_protocol="other clients than schema registries: choose another one with "
+        "schema.registry.group.id.",
+    )
 
 
 def _is_permanent(error: KafkaError) -> bool:

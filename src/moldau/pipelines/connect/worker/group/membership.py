@@ -19,15 +19,16 @@ from typing import Final, NamedTuple
 
 from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.client.wire.cluster import is_retriable
+from moldau.client.wire.group_member import GroupMember, GroupMemberSettings
+from moldau.client.wire.settings import ClientSettings
 from moldau.http.errors import ApiError
 from moldau.pipelines.connect.config.worker import COMPATIBLE, GroupSettings
 from moldau.pipelines.connect.storage.config_state import ConfigState
 from moldau.pipelines.connect.storage.types import TaskId
 from moldau.pipelines.connect.worker.group.assignor import Assignor
-from moldau.pipelines.connect.worker.group.member import Member
 from moldau.pipelines.connect.worker.group.protocol import (
     NO_ERROR,
+    PROTOCOL_TYPE,
     PROTOCOLS,
     Assignment,
     InvalidState,
@@ -70,14 +71,14 @@ class Membership:
 
     def __init__(
         self,
-        member: Member,
+        client: ClientSettings,
         settings: GroupSettings,
         url: str,
         configs: ConfigState,
         hooks: Hooks,
         clock: Clock,
     ) -> None:
-        self._member = member
+        self._member = GroupMember(client, _member_settings(settings))
         self._settings = settings
         self._url = url
         self._configs = configs
@@ -102,7 +103,7 @@ class Membership:
 
     @property
     def leads(self) -> bool:
-        return self._leads and self._has_lease
+        return self._leads and self._member.has_lease
 
     @property
     def leader_url(self) -> str | None:
@@ -132,7 +133,7 @@ class Membership:
     async def settled(self) -> None:
         """Wait for the end of a rebalance; `ApiError` 409 if it takes long."""
         deadline = asyncio.get_running_loop().time() + _SETTLE_S
-        while not (self._stable and not self._rejoin.is_set() and self._has_lease):
+        while not (self._stable and not self._rejoin.is_set() and self._member.has_lease):
             if asyncio.get_running_loop().time() > deadline:
                 raise ApiError(409, 409, _STALE)
             await asyncio.sleep(0.02)
@@ -160,11 +161,6 @@ class Membership:
             await asyncio.wait_for(self._member.leave(), _LEAVE_TIMEOUT_S)
         self._member.close()
 
-    @property
-    def _has_lease(self) -> bool:
-        lease_s = self._settings.session_timeout_ms / 1000
-        return asyncio.get_running_loop().time() < self._member.contacted_at + lease_s
-
     async def _run(self) -> None:
         while True:
             try:
@@ -174,7 +170,7 @@ class Membership:
                 if isinstance(error, KafkaError) and error.code in _PERMANENT:
                     raise
                 logger.warning("The group of the workers: %s", error)
-                if not self._has_lease:
+                if not self._member.has_lease:
                     await self._abandon()
                 await asyncio.sleep(_PAUSE_S)
 
@@ -183,7 +179,7 @@ class Membership:
         self._rejoin.clear()
         self._rejoin_at = None
         await self._hooks.catch_up()
-        if self._owned and not self._has_lease:
+        if self._owned and not self._member.has_lease:
             await self._abandon()
         self._joined_for = self._configured()
         joined = await self._member.join(self._protocols())
@@ -268,7 +264,7 @@ class Membership:
             if applied and (must_join or self._rejoin.is_set() or due):
                 return
             if loop.time() >= next_heartbeat:
-                must_join = not await self._heartbeat() or must_join
+                must_join = not await self._member.heartbeat() or must_join
                 next_heartbeat = loop.time() + interval_s
             await self._wait(next_heartbeat, applied=applied)
 
@@ -284,17 +280,6 @@ class Membership:
         elif self._applying is not None:
             await asyncio.wait([self._applying], timeout=timeout)
 
-    async def _heartbeat(self) -> bool:
-        """Send a heartbeat; again until the lease has expired if the coordinator does not answer."""
-        while True:
-            try:
-                return await self._member.heartbeat()
-            except KafkaError as error:
-                if not self._member.id or not self._has_lease or not is_retriable(error):
-                    raise
-                logger.info("No answer to a heartbeat: %s", error)
-            await asyncio.sleep(_PAUSE_S)
-
     async def _abandon(self) -> None:
         """Stop everything: another worker may run it by now."""
         owned, self._owned = self._owned, Work()
@@ -308,3 +293,14 @@ class Membership:
 
     def _configured(self) -> Work:
         return Work(frozenset(self._configs.connectors), frozenset(self._configs.all_tasks()))
+
+
+def _member_settings(settings: GroupSettings) -> GroupMemberSettings:
+    return GroupMemberSettings(
+        group_id=settings.group_id,
+        protocol_type=PROTOCOL_TYPE,
+        session_timeout_ms=settings.session_timeout_ms,
+        rebalance_timeout_ms=settings.rebalance_timeout_ms,
+        inconsistent_protocol="other clients than Connect workers, or by workers with connect.protocol=eager"
+        ": choose another group.id.",
+    )

@@ -1,18 +1,25 @@
-"""A member of the group: JoinGroup, SyncGroup, Heartbeat and LeaveGroup, with member id and generation."""
+"""A member of a group of the classic protocol: JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
+
+Instances of one service use the group protocol to elect a leader and to share work: the registry's instances
+(`sr`) and the workers of Kafka Connect (`connect`). This module sends the requests and keeps member id,
+generation and lease; what metadata and assignments mean, and what follows from an error, is the caller's.
+
+A member has a lease while the coordinator has answered within the session timeout. After that, the
+coordinator may have removed it and given its work to another, so the caller must stop it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.client.wire.cluster import Cluster
+from moldau.client.wire.cluster import Cluster, is_retriable
 from moldau.client.wire.coordinators import GROUP, ask, coordinator_id
 from moldau.client.wire.errors import check, error_of
 from moldau.client.wire.settings import ClientSettings
-from moldau.pipelines.connect.config.worker import GroupSettings
-from moldau.pipelines.connect.worker.group.protocol import PROTOCOL_TYPE
 from moldau.protocol.apis import APIS
 from moldau.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from moldau.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
@@ -24,9 +31,10 @@ from moldau.protocol.messages.sync_group import (
 )
 from moldau.protocol.schema import Message
 
-#: Since this version a member leaves in a list.
+#: Since this version, LeaveGroup takes several members.
 _LEAVE_IN_LIST_SINCE: Final = 3
 _MARGIN_MS: Final = 5000
+_PAUSE_S: Final = 0.25
 _NOT_A_MEMBER: Final = {
     ErrorCode.UNKNOWN_MEMBER_ID,
     ErrorCode.ILLEGAL_GENERATION,
@@ -34,16 +42,34 @@ _NOT_A_MEMBER: Final = {
 }
 
 
-class Member:
-    def __init__(self, client: ClientSettings, settings: GroupSettings) -> None:
+@dataclass(frozen=True, slots=True)
+class GroupMemberSettings:
+    group_id: str
+    protocol_type: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    #: The end of the message of INCONSISTENT_GROUP_PROTOCOL, after "The group G is in use by": which clients
+    #: may use it, and the setting that names another group.
+    inconsistent_protocol: str
+
+
+class GroupMember:
+    def __init__(self, client: ClientSettings, settings: GroupMemberSettings) -> None:
         self._cluster = Cluster(client)
         self._settings = settings
         self._coordinator: int | None = None
         self._protocol: str | None = None
+        #: Empty if this client is not a member.
         self.id = ""
         self.generation = -1
         #: When the last request was sent that restarted this member's session.
-        self.contacted_at = float("-inf")
+        self._contacted_at = float("-inf")
+
+    @property
+    def has_lease(self) -> bool:
+        """Whether the coordinator has answered within the session timeout."""
+        session_timeout_s = self._settings.session_timeout_ms / 1000
+        return asyncio.get_running_loop().time() < self._contacted_at + session_timeout_s
 
     async def join(self, protocols: Mapping[str, bytes]) -> JoinGroupResponse:
         """Join with the metadata of each protocol, the preferred one first."""
@@ -54,7 +80,7 @@ class Member:
                 session_timeout_ms=self._settings.session_timeout_ms,
                 rebalance_timeout_ms=self._settings.rebalance_timeout_ms,
                 member_id=self.id,
-                protocol_type=PROTOCOL_TYPE,
+                protocol_type=self._settings.protocol_type,
                 protocols=offered,
             )
             joined: JoinGroupResponse = await self._ask(request, self._settings.rebalance_timeout_ms)
@@ -62,11 +88,8 @@ class Member:
                 self._check(joined.error_code)
                 break
             self.id = joined.member_id
-        self.id, self.generation, self._protocol = (
-            joined.member_id,
-            joined.generation_id,
-            joined.protocol_name,
-        )
+        self.id, self.generation = joined.member_id, joined.generation_id
+        self._protocol = joined.protocol_name
         return joined
 
     async def sync(self, assignments: Mapping[str, bytes]) -> bytes:
@@ -75,7 +98,7 @@ class Member:
             group_id=self._settings.group_id,
             generation_id=self.generation,
             member_id=self.id,
-            protocol_type=PROTOCOL_TYPE,
+            protocol_type=self._settings.protocol_type,
             protocol_name=self._protocol,
             assignments=[
                 SyncGroupRequestAssignment(member_id=member, assignment=data)
@@ -85,11 +108,44 @@ class Member:
         sent_at = asyncio.get_running_loop().time()
         synced: SyncGroupResponse = await self._ask(request, self._settings.rebalance_timeout_ms)
         self._check(synced.error_code)
-        self.contacted_at = sent_at
+        self._contacted_at = sent_at
         return bytes(synced.assignment)
 
     async def heartbeat(self) -> bool:
-        """Report that this worker is alive; return False if the group rebalances and must be joined again."""
+        """Report that this member is alive; return False if the group rebalances and must be joined again.
+
+        Retry while the lease is valid. `KafkaError` if the coordinator did not answer until its end, or if
+        this client is no longer a member.
+        """
+        while True:
+            try:
+                return await self._heartbeat()
+            except KafkaError as error:
+                if not self.id or not self.has_lease or not is_retriable(error):
+                    raise
+            await asyncio.sleep(_PAUSE_S)
+
+    async def leave(self) -> None:
+        """Leave the group, so that others need not wait for the session timeout."""
+        if self.id:
+            member_id, self.id = self.id, ""
+            await self.remove(member_id, "shutdown")
+
+    async def remove(self, member_id: str, reason: str) -> None:
+        """Remove a member from the group; one that has already left is no error."""
+        connection = await self._cluster.node_connection(await self._find())
+        version = connection.version_for(APIS[LeaveGroupRequest.API_KEY])
+        request = LeaveGroupRequest(group_id=self._settings.group_id)
+        if version is not None and version >= _LEAVE_IN_LIST_SINCE:
+            request.members = [MemberIdentity(member_id=member_id, reason=reason)]
+        else:
+            request.member_id = member_id
+        await ask(self._cluster, connection, request)
+
+    def close(self) -> None:
+        self._cluster.close()
+
+    async def _heartbeat(self) -> bool:
         request = HeartbeatRequest(
             group_id=self._settings.group_id, generation_id=self.generation, member_id=self.id
         )
@@ -97,25 +153,8 @@ class Member:
         answer: HeartbeatResponse = await self._ask(request, self._settings.session_timeout_ms)
         if answer.error_code != ErrorCode.REBALANCE_IN_PROGRESS:
             self._check(answer.error_code)
-        self.contacted_at = sent_at
+        self._contacted_at = sent_at
         return not answer.error_code
-
-    async def leave(self) -> None:
-        """Leave the group, so that others need not wait for the session timeout."""
-        if not self.id:
-            return
-        member_id, self.id = self.id, ""
-        connection = await self._cluster.node_connection(await self._find())
-        version = connection.version_for(APIS[LeaveGroupRequest.API_KEY])
-        request = LeaveGroupRequest(group_id=self._settings.group_id)
-        if version is not None and version >= _LEAVE_IN_LIST_SINCE:
-            request.members = [MemberIdentity(member_id=member_id, reason="shutdown")]
-        else:
-            request.member_id = member_id
-        await ask(self._cluster, connection, request)
-
-    def close(self) -> None:
-        self._cluster.close()
 
     async def _ask(self, request: Message, timeout_ms: int) -> Any:
         try:
@@ -134,8 +173,7 @@ class Member:
         if error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
             raise KafkaError(
                 ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
-                f"The group {self._settings.group_id} is in use by other clients than Connect workers, or by "
-                "workers with connect.protocol=eager: choose another group.id.",
+                f"The group {self._settings.group_id} is in use by {self._settings.inconsistent_protocol}",
             )
         if error_code and ErrorCode.of(error_code) in _NOT_A_MEMBER:
             self.id, self.generation = "", -1

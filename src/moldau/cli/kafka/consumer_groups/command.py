@@ -12,11 +12,20 @@ from typing import TYPE_CHECKING
 
 from moldau.base.errors import KafkaError
 from moldau.cli.kafka.consumer_groups.delete import delete_groups, delete_offsets
-from moldau.cli.kafka.consumer_groups.listing import ANY, consumer_groups, list_groups
+from moldau.cli.kafka.consumer_groups.listing import consumer_groups, list_groups
 from moldau.cli.kafka.consumer_groups.report import describe
-from moldau.cli.kafka.consumer_groups.reset import SCENARIOS, reset
+from moldau.cli.kafka.consumer_groups.reset import reset
 from moldau.cli.shared.arguments import ToolParser, UsageError, given, refuse_together
 from moldau.cli.shared.connection import add_bootstrap_options, admin_from, bootstrap_servers
+from moldau.cli.shared.groups import (
+    ANY,
+    add_describe_options,
+    add_group_options,
+    add_reset_options,
+    check_actions_of,
+    check_describe,
+    check_reset,
+)
 from moldau.cli.shared.java import java_error
 from moldau.cli.shared.tool import ToolError, explain, print_error, run_tool, warn
 
@@ -24,6 +33,13 @@ if TYPE_CHECKING:
     from moldau.client.admin.client import AdminClient
 
 ACTIONS = ("list", "describe", "delete", "reset-offsets", "delete-offsets", "validate-regex")
+_ACTIONS_OF = {
+    "members": ["describe"],
+    "verbose": ["describe"],
+    "offsets": ["describe"],
+    "state": ["describe", "list"],
+    "type": ["list"],
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -43,8 +59,7 @@ def _parser() -> ToolParser:
         "--delete-offsets", "Delete the offsets of a group for topics to which it does not subscribe."
     )
     parser.option("--validate-regex", "REGEX", "Check that REGEX is a valid RE2 expression, as brokers use.")
-    parser.option("--group", "GROUP", "The group. May be repeated.", action="append")
-    parser.flag("--all-groups", "Apply to all consumer groups.")
+    add_group_options(parser, "consumer")
     parser.option(
         "--topic",
         "TOPIC",
@@ -52,22 +67,8 @@ def _parser() -> ToolParser:
         action="append",
     )
     parser.flag("--all-topics", "Reset: all topics for which the group has committed offsets.")
-    parser.option(
-        "--timeout",
-        "MS",
-        "Give up on a call after this many milliseconds (30000 by default).",
-        type=int,
-        default=30_000,
-    )
-    parser.flag("--members", "Describe: show members.")
-    parser.flag("--offsets", "Describe: show offsets and lag. The default.")
-    parser.flag("--verbose", "Describe: show more columns.")
-    parser.option(
-        "--state",
-        "STATES",
-        "Describe: show the state. List: show states; with a value, only groups in these (stable,empty).",
-        nargs="?",
-        const=ANY,
+    add_describe_options(
+        parser, members="Describe: show members.", offsets="Describe: show offsets and lag. The default."
     )
     parser.option(
         "--type",
@@ -76,28 +77,8 @@ def _parser() -> ToolParser:
         nargs="?",
         const=ANY,
     )
-    _add_reset_options(parser)
+    add_reset_options(parser, dry_run="Reset: show the new offsets without committing them. The default.")
     return parser
-
-
-def _add_reset_options(parser: ToolParser) -> None:
-    parser.flag("--dry-run", "Reset: show the new offsets without committing them. The default.")
-    parser.flag("--execute", "Reset: commit the new offsets.")
-    parser.flag("--export", "Reset: print the new offsets as CSV for --from-file.")
-    parser.option("--to-offset", "OFFSET", "Reset: to this offset.", type=int)
-    parser.option(
-        "--shift-by", "COUNT", "Reset: forward by this many records, or backward if negative.", type=int
-    )
-    parser.option(
-        "--to-datetime",
-        "TIME",
-        "Reset: to the first record at or after this time, as YYYY-MM-DDThh:mm:ss.sss (UTC).",
-    )
-    parser.option("--by-duration", "DURATION", "Reset: to the time this long ago, as PnDTnHnMnS (ISO 8601).")
-    parser.flag("--to-earliest", "Reset: to the log start offset.")
-    parser.flag("--to-latest", "Reset: to the log end offset.")
-    parser.flag("--to-current", "Reset: to the committed offset, or to the log end offset without one.")
-    parser.option("--from-file", "FILE", "Reset: to the offsets of this CSV file.")
 
 
 def _execute(options: argparse.Namespace) -> None:
@@ -137,22 +118,14 @@ def _act(admin: AdminClient, options: argparse.Namespace) -> None:
 
 
 def _check(options: argparse.Namespace) -> None:
-    for name, actions in (
-        ("members", ["describe"]),
-        ("verbose", ["describe"]),
-        ("offsets", ["describe"]),
-        ("state", ["describe", "list"]),
-        ("type", ["list"]),
-    ):
-        if given(options, name) and not any(given(options, action) for action in actions):
-            raise UsageError(f"Option(s) [{name}] are unavailable given other options on the command line")
+    check_actions_of(options, _ACTIONS_OF)
     if not given(options, "validate-regex") and bootstrap_servers(options, required=False) is None:
         raise UsageError('Missing required argument "[bootstrap-server]"')
     for action in ("describe", "delete", "reset-offsets"):
         if given(options, action) and not options.group and not options.all_groups:
             raise UsageError(f"Option [{action}] takes one of these options: [group], [all-groups]")
     if options.describe:
-        _check_describe(options)
+        check_describe(options)
     if options.delete and options.topic:
         raise UsageError(
             "The consumer does not support topic-specific offset deletion from a consumer group."
@@ -168,25 +141,13 @@ def _check(options: argparse.Namespace) -> None:
         raise UsageError(f"Command must include exactly one action: {listed}")
 
 
-def _check_describe(options: argparse.Namespace) -> None:
-    parts = ("members", "offsets", "state")
-    if sum(given(options, part) for part in parts) > 1:
-        listed = ", ".join(f"[{part}]" for part in parts)
-        raise UsageError(f"Option [describe] takes at most one of these options: {listed}")
-    if options.state:
-        raise UsageError("Option [describe] does not take a value for [state]")
-
-
 def _check_reset(options: argparse.Namespace) -> None:
-    if options.dry_run and options.execute:
-        raise UsageError("Option [reset-offsets] only accepts one of [execute] and [dry-run]")
+    check_reset(options)
     if not options.dry_run and not options.execute:
         warn(
             "WARN: nothing is changed without --execute. Add --dry-run to make that explicit: a later "
             "version will require one of the two."
         )
-    for scenario in SCENARIOS:
-        refuse_together(options, scenario, [other for other in SCENARIOS if other != scenario])
 
 
 def _validate_regex(regex: str) -> None:

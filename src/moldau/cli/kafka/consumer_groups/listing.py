@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from moldau.cli.shared.arguments import UsageError
+from moldau.cli.shared.groups import parse_names
 
 if TYPE_CHECKING:
     from moldau.client.admin.client import AdminClient
@@ -24,8 +24,6 @@ STATES = (
 TYPES = ("Classic", "Consumer")
 #: Protocol types of consumer groups; it is empty for a group that has offsets only.
 PROTOCOLS = ("", "consumer")
-#: --state and --type without a value.
-ANY = ""
 
 
 def consumer_groups(
@@ -49,14 +47,3 @@ def list_groups(admin: AdminClient, options: argparse.Namespace) -> None:
         line = f"{group_id:<{width}}"
         line += f" {kind:<20}" if options.type is not None else ""
         print(line + (f" {state:<20}" if options.state is not None else ""))
-
-
-def parse_names(text: str | None, known: Sequence[str], what: str) -> list[str]:
-    """Parse comma-separated names, ignoring case; return none for an empty text."""
-    if not text:
-        return []
-    by_lower = {name.lower(): name for name in known}
-    found = [by_lower.get(name.strip().lower()) for name in text.split(",")]
-    if None in found:
-        raise UsageError(f"Invalid {what} list '{text}'. Valid {what.rstrip('s')}s are: {', '.join(known)}")
-    return [name for name in found if name is not None]

@@ -16,6 +16,7 @@ from moldau.base.ids import TopicPartition
 from moldau.cli.kafka.consumer_groups.reset_plan import csv_line, parse_datetime, parse_duration, parse_plan
 from moldau.cli.kafka.consumer_groups.scope import check_usable, partitions_of
 from moldau.cli.shared.arguments import UsageError
+from moldau.cli.shared.groups import SCENARIOS
 from moldau.cli.shared.tool import ToolError, print_error, warn
 
 if TYPE_CHECKING:
@@ -23,16 +24,6 @@ if TYPE_CHECKING:
 
 Offsets = dict[TopicPartition, int]
 INACTIVE = ("Empty", "Dead")
-SCENARIOS = (
-    "to-offset",
-    "shift-by",
-    "to-datetime",
-    "by-duration",
-    "to-earliest",
-    "to-latest",
-    "to-current",
-    "from-file",
-)
 
 
 def reset(admin: AdminClient, groups: Sequence[str], options: argparse.Namespace) -> None:

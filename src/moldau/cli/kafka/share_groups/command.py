@@ -7,9 +7,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.cli.kafka.consumer_groups.listing import ANY
 from moldau.cli.shared.arguments import ToolParser, UsageError, given
 from moldau.cli.shared.connection import add_bootstrap_options, admin_from, bootstrap_servers
+from moldau.cli.shared.groups import (
+    ANY,
+    add_describe_options,
+    add_group_options,
+    add_time_options,
+    print_ids,
+    print_states,
+)
 from moldau.cli.shared.java import java_error
 from moldau.cli.shared.tool import ToolError, print_error, run_tool
 
@@ -40,8 +47,7 @@ def _parser() -> ToolParser:
         "--reset-offsets", "Reset the offsets of a group without members, for --topic or --all-topics."
     )
     parser.flag("--delete-offsets", "Delete the offsets of a group without members for topics.")
-    parser.option("--group", "GROUP", "The group. May be repeated.", action="append")
-    parser.flag("--all-groups", "Apply to all share groups.")
+    add_group_options(parser, "share")
     parser.option(
         "--topic",
         "TOPIC",
@@ -49,32 +55,12 @@ def _parser() -> ToolParser:
         action="append",
     )
     parser.flag("--all-topics", "Reset: all topics for which the group has offsets.")
-    parser.option(
-        "--timeout",
-        "MS",
-        "Give up on a call after this many milliseconds (30000 by default).",
-        type=int,
-        default=30_000,
-    )
-    parser.flag("--members", "Describe: show members.")
-    parser.flag("--offsets", "Describe: show offsets and lag. The default.")
-    parser.flag("--verbose", "Describe: show more columns.")
-    parser.option(
-        "--state",
-        "STATES",
-        "Describe: show the state. List: show states; with a value, only groups in these (stable,empty).",
-        nargs="?",
-        const=ANY,
+    add_describe_options(
+        parser, members="Describe: show members.", offsets="Describe: show offsets and lag. The default."
     )
     parser.flag("--dry-run", "Reset: show the new offsets without setting them. The default.")
     parser.flag("--execute", "Reset: set the new offsets.")
-    parser.option(
-        "--to-datetime",
-        "TIME",
-        "Reset: to the first record at or after this time, as YYYY-MM-DDThh:mm:ss.sss (UTC).",
-    )
-    parser.flag("--to-earliest", "Reset: to the log start offset.")
-    parser.flag("--to-latest", "Reset: to the log end offset.")
+    add_time_options(parser)
     return parser
 
 
@@ -136,14 +122,10 @@ def _share_groups(admin: AdminClient, states: Sequence[str] = ()) -> list[GroupL
 
 def _list(admin: AdminClient, options: argparse.Namespace) -> None:
     if options.state is None:
-        for group in _share_groups(admin):
-            print(group.group_id)
+        print_ids(_share_groups(admin))
         return
-    states = [] if options.state is ANY else [each.strip() for each in options.state.split(",")]
-    groups = _share_groups(admin, states)
-    width = max([15, *(len(group.group_id) for group in groups)])
-    for name, state in [("GROUP", "STATE"), *((group.group_id, group.state) for group in groups)]:
-        print(f"{name:<{width}} {state}")
+    states = [] if options.state == ANY else [each.strip() for each in options.state.split(",")]
+    print_states(_share_groups(admin, states))
 
 
 def _delete(admin: AdminClient, groups: Sequence[str]) -> None:

@@ -7,10 +7,19 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from moldau.base.errors import KafkaError
-from moldau.cli.kafka.consumer_groups.listing import ANY, parse_names
-from moldau.cli.kafka.consumer_groups.reset import SCENARIOS
 from moldau.cli.shared.arguments import ToolParser, UsageError, given, refuse_together
 from moldau.cli.shared.connection import add_bootstrap_options, admin_from, bootstrap_servers
+from moldau.cli.shared.groups import (
+    add_describe_options,
+    add_group_options,
+    add_reset_options,
+    check_actions_of,
+    check_describe,
+    check_reset,
+    parse_names,
+    print_ids,
+    print_states,
+)
 from moldau.cli.shared.java import java_error
 from moldau.cli.shared.tool import ToolError, print_error, run_tool
 
@@ -21,6 +30,12 @@ if TYPE_CHECKING:
 ACTIONS = ("list", "describe", "delete", "reset-offsets", "delete-offsets")
 STATES = ("Empty", "NotReady", "Stable", "Assigning", "Reconciling", "Dead")
 _SCOPE = "[all-groups], [group]"
+_ACTIONS_OF = {
+    "members": ["describe"],
+    "offsets": ["describe"],
+    "verbose": ["describe"],
+    "state": ["describe", "list"],
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -35,8 +50,7 @@ def _parser() -> ToolParser:
     parser.flag("--delete", "Delete groups without members, with their offsets.")
     parser.flag("--reset-offsets", "Reset the offsets of groups without members, for input topics.")
     parser.flag("--delete-offsets", "Delete the offsets of a group for input topics.")
-    parser.option("--group", "GROUP", "The group. May be repeated.", action="append")
-    parser.flag("--all-groups", "Apply to all streams groups.")
+    add_group_options(parser, "streams")
     parser.option(
         "--input-topic",
         "TOPIC",
@@ -44,45 +58,12 @@ def _parser() -> ToolParser:
         action="append",
     )
     parser.flag("--all-input-topics", "Reset, delete offsets: all input topics of the topology.")
-    parser.option(
-        "--timeout",
-        "MS",
-        "Give up on a call after this many milliseconds (30000 by default).",
-        type=int,
-        default=30_000,
+    add_describe_options(
+        parser,
+        members="Describe: show members and their tasks.",
+        offsets="Describe: show the lag. The default.",
     )
-    parser.flag("--members", "Describe: show members and their tasks.")
-    parser.flag("--offsets", "Describe: show the lag. The default.")
-    parser.flag("--verbose", "Describe: show more columns.")
-    parser.option(
-        "--state",
-        "STATES",
-        "Describe: show the state. List: show states; with a value, only groups in these (stable,empty).",
-        nargs="?",
-        const=ANY,
-    )
-    _add_reset_options(parser)
-    return parser
-
-
-def _add_reset_options(parser: ToolParser) -> None:
-    parser.flag("--dry-run", "Reset: show the new offsets without committing them.")
-    parser.flag("--execute", "Reset: commit the new offsets.")
-    parser.flag("--export", "Reset: print the new offsets as CSV for --from-file.")
-    parser.option("--to-offset", "OFFSET", "Reset: to this offset.", type=int)
-    parser.option(
-        "--shift-by", "COUNT", "Reset: forward by this many records, or backward if negative.", type=int
-    )
-    parser.option(
-        "--to-datetime",
-        "TIME",
-        "Reset: to the first record at or after this time, as YYYY-MM-DDThh:mm:ss.sss (UTC).",
-    )
-    parser.option("--by-duration", "DURATION", "Reset: to the time this long ago, as PnDTnHnMnS (ISO 8601).")
-    parser.flag("--to-earliest", "Reset: to the log start offset.")
-    parser.flag("--to-latest", "Reset: to the log end offset.")
-    parser.flag("--to-current", "Reset: to the committed offset, or to the log end offset without one.")
-    parser.option("--from-file", "FILE", "Reset: to the offsets of this CSV file.")
+    add_reset_options(parser, dry_run="Reset: show the new offsets without committing them.")
     parser.option(
         "--delete-internal-topic",
         "TOPIC",
@@ -92,6 +73,7 @@ def _add_reset_options(parser: ToolParser) -> None:
     parser.flag(
         "--delete-all-internal-topics", "Delete, reset with --execute: delete all internal topics of groups."
     )
+    return parser
 
 
 def _execute(options: argparse.Namespace) -> int:
@@ -113,19 +95,12 @@ def _execute(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
-    for name, actions in (
-        ("members", ["describe"]),
-        ("offsets", ["describe"]),
-        ("verbose", ["describe"]),
-        ("state", ["describe", "list"]),
-    ):
-        if given(options, name) and not any(given(options, action) for action in actions):
-            raise UsageError(f"Option(s) [{name}] are unavailable given other options on the command line")
+    check_actions_of(options, _ACTIONS_OF)
     for action in ("describe", "delete", "reset-offsets"):
         if given(options, action) and not (options.group or options.all_groups):
             raise UsageError(f"Option [{action}] takes one of these options: {_SCOPE}")
     if options.describe:
-        _check_describe(options)
+        check_describe(options)
     if options.delete and (options.input_topic or options.all_input_topics):
         raise UsageError(
             "Kafka Streams does not support topic-specific offset deletion from a streams group."
@@ -146,15 +121,6 @@ def _check(options: argparse.Namespace) -> None:
         )
 
 
-def _check_describe(options: argparse.Namespace) -> None:
-    parts = ("members", "offsets", "state")
-    if sum(given(options, part) for part in parts) > 1:
-        listed = ", ".join(f"[{part}]" for part in parts)
-        raise UsageError(f"Option [describe] takes at most one of these options: {listed}")
-    if options.state:
-        raise UsageError("Option [describe] does not take a value for [state]")
-
-
 def _check_delete_offsets(options: argparse.Namespace) -> None:
     if not options.group or not (options.input_topic or options.all_input_topics):
         raise UsageError(
@@ -168,12 +134,9 @@ def _check_delete_offsets(options: argparse.Namespace) -> None:
 
 
 def _check_reset(options: argparse.Namespace) -> None:
-    if options.dry_run and options.execute:
-        raise UsageError("Option [reset-offsets] only accepts one of [execute] and [dry-run]")
+    check_reset(options)
     if not options.dry_run and not options.execute:
         raise UsageError("Option [reset-offsets] takes the option: [execute] or [dry-run]")
-    for scenario in SCENARIOS:
-        refuse_together(options, scenario, [other for other in SCENARIOS if other != scenario])
 
 
 def _check_internal_topics(options: argparse.Namespace) -> None:
@@ -222,10 +185,6 @@ def _streams_groups(admin: AdminClient, states: Sequence[str] = ()) -> list[Grou
 
 def _list(admin: AdminClient, options: argparse.Namespace) -> None:
     if options.state is None:
-        for group in _streams_groups(admin):
-            print(group.group_id)
+        print_ids(_streams_groups(admin))
         return
-    groups = _streams_groups(admin, parse_names(options.state, STATES, "state"))
-    width = max([15, *(len(group.group_id) for group in groups)])
-    for name, state in [("GROUP", "STATE"), *((group.group_id, group.state) for group in groups)]:
-        print(f"{name:<{width}} {state}")
+    print_states(_streams_groups(admin, parse_names(options.state, STATES, "state")))

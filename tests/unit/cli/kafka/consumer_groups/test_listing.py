@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from moldau.cli.kafka.consumer_groups.listing import STATES, parse_names
 from tests.unit.cli.kafka.consumer_groups.groups_tool import GroupsTool
 
 
@@ -18,8 +17,3 @@ def test_groups_are_listed_by_state_and_type(groups: GroupsTool) -> None:
     assert (code, err.startswith("Invalid state list 'asleep'. Valid states are: ")) == (1, True)
     code, _, err = groups.run("--list", "--type", "share")
     assert (code, err.startswith("Invalid types list 'share'. Valid types are: ")) == (1, True)
-
-
-def test_names_are_parsed_ignoring_case() -> None:
-    assert parse_names("stable,Dead", STATES, "state") == ["Stable", "Dead"]
-    assert parse_names(None, STATES, "state") == []

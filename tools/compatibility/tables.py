@@ -302,9 +302,9 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
             "Otherwise any client can find out which users exist.",
         ),
         Difference(
-            "Connections on SASL listeners whose clients have not logged in are limited to 2,000 of a node, "
-            "60 s, and 128 MiB of buffers together; the oldest or largest are closed. Apache Kafka keeps "
-            "them for `connections.max.idle.ms`.",
+            "Connections whose clients have not logged in with SASL, or not completed a TLS handshake, are "
+            "limited to 2,000 of a node, 60 s, and 128 MiB of buffers together; the oldest or largest are "
+            "closed. Apache Kafka keeps them for `connections.max.idle.ms`.",
             "Clients that are not known must not use up the sockets and the memory of a node.",
         ),
         Difference(
@@ -403,10 +403,15 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
             "Its records are all that is left of the partition.",
         ),
         Difference(
-            "A node does not start if a Java class as authorizer, policy or remote store is configured; an "
-            "authorizer (`authorizer.class.name=package.module:Class`) or remote store of your own is a "
+            "A node does not start if a Java class as authorizer, policy, principal builder or remote store "
+            "is configured; an authorizer (`authorizer.class.name=package.module:Class`) or remote store of your own is a "
             "Python class.",
             "Ignoring these settings would be unsafe.",
+        ),
+        Difference(
+            "A variable of a config provider (`${file:PATH:KEY}`) without a value is refused by nodes and "
+            "tools. Apache Kafka uses the text of the variable as the value.",
+            "A password must not be replaced by the name of its place.",
         ),
         Difference(
             "Settings that concern only the Java implementation, such as `num.network.threads` and "

@@ -1,6 +1,7 @@
 """Connections whose clients have not logged in yet: their number and their age are bounded.
 
-A client needs a few round trips to log in. One that connects and stays silent, or sends its tokens slowly,
+On listeners without SASL, these are the connections whose TLS handshake is not complete. A client needs a few
+round trips to log in. One that connects and stays silent, or sends its tokens slowly,
 holds a socket and buffers without being known. The oldest of them makes room for a new one, none stays
 longer than `MAX_SECONDS`, and the largest are closed if all buffers together exceed `MAX_BUFFER_BYTES`.
 Apache Kafka keeps them for `connections.max.idle.ms`.

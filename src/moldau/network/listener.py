@@ -15,8 +15,13 @@ OpenSockets = Callable[[str, str | None, int, tuple[int, int]], list[socket.sock
 
 
 class ServerTls(Protocol):
-    def wrap(self, connection: Connection, loop: asyncio.AbstractEventLoop) -> asyncio.BufferedProtocol:
-        """Return the protocol that decrypts the bytes of the socket for `connection`."""
+    def wrap(
+        self, connection: Connection, loop: asyncio.AbstractEventLoop, on_secured: Callable[[], None]
+    ) -> asyncio.BufferedProtocol:
+        """Return the protocol that decrypts the bytes of the socket for `connection`.
+
+        `on_secured` is called when the handshake is complete.
+        """
         ...
 
 
@@ -94,14 +99,20 @@ class Listener:
         connection = Connection(
             dispatcher, self._max_frame, loop, self._opened, self._closed, self._limits.stalled
         )
-        return connection if self._tls is None else self._tls.wrap(connection, loop)
+        if self._tls is None:
+            return connection
+        return self._tls.wrap(connection, loop, lambda: self._secured(connection))
 
     def _opened(self, connection: Connection) -> bool:
         self._connections[connection] = None
         admitted = self._limits.admit(connection, self.name)
-        if admitted and self._logs_in:
+        if admitted and (self._logs_in or self._tls is not None):
             self._limits.half_open.opened(connection, connection.last_activity)
         return admitted
+
+    def _secured(self, connection: Connection) -> None:
+        if not self._logs_in:
+            self._limits.half_open.closed(connection)
 
     def _closed(self, connection: Connection) -> None:
         self._connections.pop(connection, None)

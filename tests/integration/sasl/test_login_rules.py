@@ -25,7 +25,8 @@ METADATA = MetadataRequest(topics=[])
 
 @pytest.fixture(scope="module")
 def node() -> Iterator[Cluster]:
-    config = sasl_config("PLAIN,SCRAM-SHA-256", extra={"sasl.server.max.receive.size": 2000})
+    limit = {"listener.name.plaintext.sasl.server.max.receive.size": 2000}
+    config = sasl_config("PLAIN,SCRAM-SHA-256", extra=limit)
     with Cluster(config=config) as cluster:
         yield cluster
 

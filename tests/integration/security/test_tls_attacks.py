@@ -9,7 +9,7 @@ import ssl
 import struct
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -194,6 +194,25 @@ def test_silent_connections_do_not_disturb_a_client(certificates: Certificates, 
         assert producer.flush(20) == 0
         assert min(round_trip(context, cluster.port) for _ in range(5)) < 1
         assert anonymous_memory(cluster.pid) - memory < 1100 * 80 * 1024
+
+
+def test_the_number_of_connections_without_a_handshake_is_bounded(
+    certificates: Certificates, cluster: Cluster
+) -> None:
+    context = certificates.python()
+    with ExitStack() as stack:
+        plain = stack.enter_context(socket.create_connection((HOST, cluster.port), timeout=20))
+        known = stack.enter_context(context.wrap_socket(plain, server_hostname=HOST))
+        first = [stack.enter_context(socket.create_connection((HOST, cluster.port))) for _ in range(20)]
+        for _ in range(2000):
+            stack.enter_context(socket.create_connection((HOST, cluster.port)))
+        for each in first:
+            each.settimeout(20)
+            with suppress(ConnectionResetError):
+                assert each.recv(1) == b"", "the oldest make room"
+        assert round_trip(context, cluster.port) < 5
+        known.sendall(API_VERSIONS)
+        assert known.recv(4), "a connection after its handshake is kept"
 
 
 def test_a_flood_of_handshakes_leaves_an_open_connection_served(

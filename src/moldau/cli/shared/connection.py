@@ -72,6 +72,13 @@ def load_config(path: str | None) -> dict[str, str]:
         raise ToolError(f"{path}, {error}") from error
 
 
+def load_client_config(path: str | None) -> dict[str, str]:
+    """Load the properties file of a client, with the values of its config providers."""
+    from moldau.config.providers import resolved
+
+    return resolved(load_config(path), ToolError, strict=True)
+
+
 def open_admin(
     options: argparse.Namespace, *, client_id: str = "moldau-admin", config: str | None = None
 ) -> AdminClient:
@@ -97,7 +104,7 @@ def admin_from(
     from moldau.client.admin.client import AdminClient
     from moldau.client.wire.settings import ClientSettings
 
-    properties = load_config(config or getattr(options, "command_config", None))
+    properties = load_client_config(config or getattr(options, "command_config", None))
     properties.pop("bootstrap.servers", None)
     properties.pop("bootstrap.controllers", None)
     return AdminClient(

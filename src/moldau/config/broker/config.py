@@ -60,6 +60,10 @@ class BrokerConfig(BrokerSettings):
 
         `supported_only=False` is for tools: features that Moldau does not support are not refused.
         """
+        if "config.providers" in properties:
+            from moldau.config.providers import resolved
+
+            properties = resolved(properties, ConfigError, strict=supported_only)
         config = cls(properties)
         if supported_only:
             check_supported(config)

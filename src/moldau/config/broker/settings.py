@@ -32,9 +32,19 @@ class BrokerSettings:
         self.dynamic_default = dict(dynamic_default or {})
         self.dynamic_broker = dict(dynamic_broker or {})
         #: The text in effect of every name that is set in any source.
-        self.texts = _overlay(self.static, self.dynamic_default, self.dynamic_broker)
+        self.texts = _overlay(
+            self.static, self._provided(self.dynamic_default), self._provided(self.dynamic_broker)
+        )
         #: The typed value in effect of every known name.
         self.values = _parse(self.texts)
+
+    def _provided(self, dynamic: Mapping[str, str]) -> Mapping[str, str]:
+        """Return dynamic configs with the values of the config providers in the properties file."""
+        if "config.providers" not in self.static or not dynamic:
+            return dynamic
+        from moldau.config.providers import ConfigProviders
+
+        return ConfigProviders(self.static, ConfigError, strict=True).resolve(dynamic)
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name]

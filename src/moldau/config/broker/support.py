@@ -9,11 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from moldau.config.broker.definitions import BROKER_CONFIGS
+from moldau.config.broker.synonyms import without_listener
 from moldau.config.definition import ConfigError, format_value
 
 if TYPE_CHECKING:
     from moldau.config.broker.config import BrokerConfig
 
+_PRINCIPALS = "principal.builder.class"
 _POLICIES = {
     "create.topic.policy.class.name": "do without the policy",
     "alter.config.policy.class.name": "do without the policy",
@@ -27,7 +29,6 @@ _BUILT_IN = (RACK_AWARE_SELECTOR, LEADER_SELECTOR)
 _OBSERVERS = (
     "metric.reporters",
     "kafka.metrics.reporters",
-    "principal.builder.class",
     "replica.selector.class",
     "security.providers",
 )
@@ -46,13 +47,8 @@ def _check_plugins(config: BrokerConfig) -> None:
                 f"{name}={config[name]} names a Java class, which Moldau cannot run; remove the setting to "
                 f"{instead}."
             )
+    _check_principals(config)
     _check_assignors(config)
-    for name, text in config.static.items():
-        if config["config.providers"] and text.startswith("${") and ":" in text:
-            raise ConfigError(
-                f"{name}={text} refers to one of config.providers, which Moldau does not load; "
-                "set the value directly."
-            )
 
 
 def _check_tiered_storage(config: BrokerConfig) -> None:
@@ -70,6 +66,17 @@ def _check_tiered_storage(config: BrokerConfig) -> None:
             f"remote.log.metadata.manager.class.name={name} names a class that Moldau cannot run; remove the "
             "setting to keep the metadata in the topic __remote_log_metadata."
         )
+
+
+def _check_principals(config: BrokerConfig) -> None:
+    """Refuse other principals than Kafka's: ACLs would apply to other users."""
+    for name, text in config.static.items():
+        if (without_listener(name) or name) == _PRINCIPALS and text != BROKER_CONFIGS[_PRINCIPALS].default:
+            raise ConfigError(
+                f"{name}={text} names a Java class, which Moldau cannot run; remove the setting to use the "
+                "names of users as they log in, or use ssl.principal.mapping.rules and "
+                "sasl.kerberos.principal.to.local.rules."
+            )
 
 
 def _check_assignors(config: BrokerConfig) -> None:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from moldau.client.wire.cluster import Cluster
 from moldau.client.wire.settings import ClientSettings
 from moldau.config.definition import ConfigError as PropertyError
-from moldau.pipelines.connect.config.providers import ConfigProviders
+from moldau.pipelines.connect.config.providers import worker_providers
 from moldau.pipelines.connect.config.worker import WorkerSettings
 from moldau.pipelines.connect.data.errors import ConfigError
 from moldau.pipelines.connect.plugins import Plugins
@@ -34,7 +34,7 @@ _WILDCARDS: Final = ("0.0.0.0", "::")
 def worker_settings(properties: Mapping[str, str], *, standalone: bool) -> WorkerSettings:
     """Read the settings of a worker; `moldau.config`'s error, which commands print, names an invalid one."""
     try:
-        resolved = ConfigProviders(properties).resolve(properties)
+        resolved = worker_providers(properties).resolve(properties)
         read = WorkerSettings.standalone if standalone else WorkerSettings.distributed
         return read(resolved)
     except ConfigError as error:

@@ -10,7 +10,7 @@ from moldau.base.clock import SystemClock
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.http.asgi import Application as AsgiApplication
 from moldau.http.errors import ApiError
-from moldau.pipelines.connect.config.providers import ConfigProviders
+from moldau.pipelines.connect.config.providers import worker_providers
 from moldau.pipelines.connect.plugins import Plugins
 from moldau.pipelines.connect.rest.application import Application
 from moldau.pipelines.connect.service import (
@@ -38,7 +38,7 @@ class StandaloneWorker:
 
     def __init__(self, properties: Mapping[str, str], connectors: Sequence[Mapping[str, str]]) -> None:
         self._settings = worker_settings(properties, standalone=True)
-        self._providers = ConfigProviders(properties)
+        self._providers = worker_providers(properties)
         self._plugins = Plugins()
         self._connectors = connectors
         self._host = create_host(self._settings, self._plugins)

@@ -96,7 +96,7 @@ class Authenticators:
 
         settings = SaslSettings(
             mechanisms=mechanisms,
-            max_receive_size=config["sasl.server.max.receive.size"],
+            max_receive_size=config.for_listener(name, "sasl.server.max.receive.size"),
             max_request_size=config["socket.request.max.bytes"],
             failure_delay_seconds=config["connection.failed.authentication.delay.ms"] / 1000,
             max_session_ms={

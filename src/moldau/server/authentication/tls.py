@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +72,9 @@ class ListenerTls:
     def client(self) -> SSLContext:
         return self._current().client
 
-    def wrap(self, connection: Connection, loop: asyncio.AbstractEventLoop) -> asyncio.BufferedProtocol:
+    def wrap(
+        self, connection: Connection, loop: asyncio.AbstractEventLoop, on_secured: Callable[[], None]
+    ) -> asyncio.BufferedProtocol:
         from moldau.network.tls import TlsLayer
 
         return TlsLayer(
@@ -80,6 +83,7 @@ class ListenerTls:
             server_side=True,
             handshake_timeout=_HANDSHAKE_SECONDS,
             loop=loop,
+            on_handshake=lambda _: on_secured(),
             handshakes=self._handshakes,
         )
 

@@ -49,7 +49,7 @@ class Listeners:
             listener = Listener(
                 endpoint.name,
                 self._limits[self._role(endpoint.name)],
-                max_frame=config[_max_frame(endpoint)],
+                max_frame=config.for_listener(endpoint.name, _max_frame(endpoint)),
                 backlog=config["socket.listen.backlog.size"],
                 send_buffer_bytes=config["socket.send.buffer.bytes"],
                 receive_buffer_bytes=config["socket.receive.buffer.bytes"],

@@ -343,12 +343,13 @@ def test_zookeeper_config_error_names_the_kraft_configs() -> None:
             "remote.log.metadata.manager.class.name=x.Z names a class that Moldau cannot run",
         ),
         ({"create_topic_policy_class_name": "x.Y"}, "create.topic.policy.class.name=x.Y names a Java class"),
+        ({"principal_builder_class": "x.Y"}, "principal.builder.class=x.Y names a Java class"),
+        (
+            {"listener_name_plaintext_principal_builder_class": "x.Y"},
+            "listener.name.plaintext.principal.builder.class=x.Y names a Java class",
+        ),
         ({"client_quota_callback_class": "x.Y"}, "client.quota.callback.class=x.Y names a Java class"),
         ({"alter_config_policy_class_name": "x.Y"}, "alter.config.policy.class.name=x.Y names a Java class"),
-        (
-            {"config_providers": "env", "num_partitions": "3", "broker_rack": "${env:RACK}"},
-            "broker.rack=${env:RACK}",
-        ),
         (
             {"group_consumer_assignors": "x.Y"},
             "group.consumer.assignors has x.Y; Moldau has only uniform and range",
@@ -378,3 +379,22 @@ def test_properties_file_is_read(tmp_path: Path) -> None:
     path.write_text("a=\\u1")
     with pytest.raises(ConfigError, match="line 1: "):
         BrokerConfig.load(str(path))
+
+
+def test_values_come_from_config_providers(tmp_path: Path) -> None:
+    (tmp_path / "secrets.properties").write_text("rack=r1\nthreads=7\n")
+    file = f"${{file:{tmp_path}/secrets.properties"
+    properties = node(
+        config_providers="file",
+        config_providers_file_class="org.apache.kafka.common.config.provider.FileConfigProvider",
+        broker_rack=f"{file}:rack}}",
+    )
+    read = BrokerConfig.from_properties(properties)
+    assert read["broker.rack"] == "r1"
+    changed = read.with_dynamic({}, {"background.threads": f"{file}:threads}}"})
+    assert changed["background.threads"] == 7
+    assert changed.dynamic_broker["background.threads"] == f"{file}:threads}}"
+    with pytest.raises(ConfigError, match="has no value"):
+        BrokerConfig.from_properties(properties | {"broker.rack": f"{file}:other}}"})
+    with pytest.raises(ConfigError, match="has no value"):
+        read.with_dynamic({}, {"background.threads": f"{file}:other}}"})

@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any
 from moldau.cli.kafka.console.formatters import ConsoleRecord, Formatter, find_formatter
 from moldau.cli.kafka.console.reading import ReadPlan, StoredOffsets, read
 from moldau.cli.shared.arguments import ToolParser, UsageError, given, key_values, require_one
-from moldau.cli.shared.connection import add_bootstrap_options, bootstrap_servers, load_config
+from moldau.cli.shared.connection import (
+    add_bootstrap_options,
+    bootstrap_servers,
+    load_client_config,
+    load_config,
+)
 from moldau.cli.shared.librdkafka import ReportOnce, check_reachable, open_consumer
 from moldau.cli.shared.tool import ToolError, interrupted_by_sigterm, run_tool, warn
 from moldau.client.librdkafka.headers import headers_of
@@ -125,7 +130,7 @@ def _plan(options: argparse.Namespace) -> ReadPlan:
             raise UsageError("Options from-beginning and offset cannot be specified together.")
     elif options.offset is not None:
         raise UsageError("The partition is required when offset is specified.")
-    properties = load_config(options.command_config) | key_values(options.command_property)
+    properties = load_client_config(options.command_config) | key_values(options.command_property)
     properties["bootstrap.servers"] = bootstrap_servers(options) or ""
     group = _group(options, properties)
     reset = _auto_offset_reset(options, properties)

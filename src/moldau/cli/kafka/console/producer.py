@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from moldau.cli.kafka.console.line_reader import LineReader, LineRecord
 from moldau.cli.shared.arguments import ToolParser, UsageError, key_values, require
-from moldau.cli.shared.connection import add_bootstrap_options, bootstrap_servers, load_config
+from moldau.cli.shared.connection import (
+    add_bootstrap_options,
+    bootstrap_servers,
+    load_client_config,
+    load_config,
+)
 from moldau.cli.shared.librdkafka import ReportOnce, check_reachable, describe_error, open_producer
 from moldau.cli.shared.tool import ToolError, interrupted_by_sigterm, run_tool, warn
 
@@ -148,7 +153,7 @@ def _execute(options: argparse.Namespace) -> int:
 
 
 def _properties(options: argparse.Namespace) -> dict[str, str]:
-    properties = load_config(options.command_config) | key_values(options.command_property)
+    properties = load_client_config(options.command_config) | key_values(options.command_property)
     properties["bootstrap.servers"] = bootstrap_servers(options) or ""
     properties.setdefault("client.id", "console-producer")
     if options.compression_codec is not None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from moldau.cli.kafka.console.consumer import add_formatter_options, formatter_notes, formatter_of, group_of
 from moldau.cli.shared.arguments import ToolParser, UsageError, key_values
-from moldau.cli.shared.connection import add_bootstrap_options, bootstrap_servers, load_config
+from moldau.cli.shared.connection import add_bootstrap_options, bootstrap_servers, load_client_config
 from moldau.cli.shared.librdkafka import check_reachable
 from moldau.cli.shared.tool import run_tool, warn
 
@@ -60,6 +60,6 @@ def _properties(options: argparse.Namespace) -> dict[str, str]:
     server = bootstrap_servers(options) or ""
     if options.reject and options.release:
         raise UsageError("At most one of --reject and --release may be specified.")
-    properties = load_config(options.command_config) | key_values(options.command_property)
+    properties = load_client_config(options.command_config) | key_values(options.command_property)
     group = group_of(options, properties) or DEFAULT_NAME
     return {"client.id": DEFAULT_NAME, **properties, "bootstrap.servers": server, "group.id": group}

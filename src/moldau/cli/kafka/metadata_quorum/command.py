@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from moldau.base.ids import ZERO_UUID, format_uuid, parse_uuid
 from moldau.cli.shared.arguments import ToolParser, UsageError
-from moldau.cli.shared.connection import add_either_bootstrap, load_config, open_admin_of_either
+from moldau.cli.shared.connection import add_either_bootstrap, load_client_config, open_admin_of_either
 from moldau.cli.shared.java import print_columns
 from moldau.cli.shared.tool import ToolError, run_tool
 
@@ -167,7 +167,7 @@ def _add_controller(options: argparse.Namespace) -> None:
             "You must supply the configuration file of the controller you are adding when using "
             "add-controller."
         )
-    controller = controller_of(load_config(options.command_config))
+    controller = controller_of(load_client_config(options.command_config))
     if not options.dry_run:
         with open_admin_of_either(options) as admin:
             admin.add_raft_voter(controller.id, controller.directory_id, controller.listeners)

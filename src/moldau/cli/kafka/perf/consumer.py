@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from moldau.cli.kafka.console.reading import Assignment, ReadPlan, Subscription, failed
 from moldau.cli.kafka.perf.progress import MEGABYTE, ProgressLine, Statistics, format_date
 from moldau.cli.shared.arguments import ToolParser, UsageError, key_values, require_one
-from moldau.cli.shared.connection import add_bootstrap_options, bootstrap_servers, load_config
+from moldau.cli.shared.connection import add_bootstrap_options, bootstrap_servers, load_client_config
 from moldau.cli.shared.librdkafka import ReportOnce, check_reachable, open_consumer
 from moldau.cli.shared.tool import interrupted_by_sigterm, run_tool
 
@@ -116,7 +116,7 @@ def _execute(options: argparse.Namespace) -> None:
 
 
 def _properties(options: argparse.Namespace) -> dict[str, str]:
-    properties = load_config(options.command_config) | key_values(options.command_property)
+    properties = load_client_config(options.command_config) | key_values(options.command_property)
     properties["bootstrap.servers"] = bootstrap_servers(options) or ""
     properties["group.id"] = options.group or f"perf-consumer-{random.randrange(100_000)}"
     if options.group is None:

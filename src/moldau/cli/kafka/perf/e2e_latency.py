@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from moldau.cli.kafka.console.reading import failed
 from moldau.cli.shared.arguments import ToolParser, UsageError, require
-from moldau.cli.shared.connection import add_bootstrap_options, bootstrap_servers, load_config, open_admin
+from moldau.cli.shared.connection import (
+    add_bootstrap_options,
+    bootstrap_servers,
+    load_client_config,
+    open_admin,
+)
 from moldau.cli.shared.java import java_double
 from moldau.cli.shared.librdkafka import describe_error, open_consumer, open_producer
 from moldau.cli.shared.tool import ToolError, interrupted_by_sigterm, run_tool
@@ -60,7 +65,7 @@ def named_arguments(argv: Sequence[str]) -> list[str]:
 
 def _execute(options: argparse.Namespace) -> None:
     _check(options)
-    properties = load_config(options.command_config)
+    properties = load_client_config(options.command_config)
     properties["bootstrap.servers"] = bootstrap_servers(options) or ""
     _ensure_topic(options)
     group = {"group.id": f"test-group-{time.time_ns() // 1_000_000}", "enable.auto.commit": "false"}

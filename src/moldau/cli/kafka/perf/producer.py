@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from moldau.cli.kafka.perf.progress import ProgressLine, Statistics
 from moldau.cli.kafka.perf.stats import LatencyStats
 from moldau.cli.shared.arguments import ToolParser, UsageError, require
-from moldau.cli.shared.connection import load_config
+from moldau.cli.shared.connection import load_client_config
 from moldau.cli.shared.librdkafka import check_reachable, describe_error, open_producer
 from moldau.cli.shared.tool import ToolError, interrupted_by_sigterm, run_tool, warn
 
@@ -115,7 +115,7 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _properties(options: argparse.Namespace) -> dict[str, str]:
-    properties = load_config(options.command_config)
+    properties = load_client_config(options.command_config)
     for item in options.command_property:
         name, found, value = item.partition("=")
         if not found or not name:

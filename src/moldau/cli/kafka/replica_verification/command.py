@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from moldau.base.errors import KafkaError
 from moldau.base.ids import TopicPartition, Uuid
 from moldau.cli.shared.arguments import ToolParser, TopicPattern, UsageError
-from moldau.cli.shared.connection import COMMAND_CONFIG, load_config
+from moldau.cli.shared.connection import COMMAND_CONFIG, load_client_config
 from moldau.cli.shared.tool import ToolError, run_tool, warn
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ async def _verify(options: argparse.Namespace) -> None:
 
     warn("This tool is deprecated and may be removed in a future major release.")
     pattern = TopicPattern(options.topics_include)
-    properties = load_config(options.command_config)
+    properties = load_client_config(options.command_config)
     properties["bootstrap.servers"] = options.broker_list or options.bootstrap_server
     async with AsyncAdminClient(properties) as admin:
         topics = await _topics(admin, pattern)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from moldau.cli.kafka.console.reading import poll_batch
 from moldau.cli.shared.arguments import ToolParser, UsageError, require
-from moldau.cli.shared.connection import add_bootstrap_options, bootstrap_servers, load_config
+from moldau.cli.shared.connection import add_bootstrap_options, bootstrap_servers, load_client_config
 from moldau.cli.shared.json_io import print_event
 from moldau.cli.shared.librdkafka import ReportOnce, check_reachable, describe_error, open_consumer
 from moldau.cli.shared.tool import interrupted_by_sigterm, run_tool
@@ -72,7 +72,7 @@ def _properties(options: argparse.Namespace) -> dict[str, str]:
         raise UsageError("Options --consumer.config and --command-config are mutually exclusive.")
     if older is not None:
         print("Option --consumer.config is deprecated. Use --command-config instead.")
-    properties = load_config(older or options.command_config)
+    properties = load_client_config(older or options.command_config)
     protocol = options.group_protocol.lower()
     if protocol not in PROTOCOLS:
         raise UsageError(f"--group-protocol: {options.group_protocol} is not one of {', '.join(PROTOCOLS)}")

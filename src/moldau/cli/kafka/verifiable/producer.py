@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from moldau.cli.shared.arguments import ToolParser, UsageError, require
-from moldau.cli.shared.connection import add_bootstrap_options, bootstrap_servers, load_config
+from moldau.cli.shared.connection import add_bootstrap_options, bootstrap_servers, load_client_config
 from moldau.cli.shared.java import java_class
 from moldau.cli.shared.json_io import print_event
 from moldau.cli.shared.librdkafka import check_reachable, open_producer
@@ -73,7 +73,7 @@ def _properties(options: argparse.Namespace) -> dict[str, str]:
     if older is not None:
         print("Option --producer.config is deprecated. Use --command-config instead.")
     fixed = {"bootstrap.servers": bootstrap_servers(options) or "", "acks": str(options.acks), "retries": "0"}
-    return fixed | load_config(older or options.command_config)
+    return fixed | load_client_config(older or options.command_config)
 
 
 class Run:

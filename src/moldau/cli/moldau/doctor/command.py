@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from moldau.cli.moldau.exits import exit_with
-from moldau.cli.shared.connection import DEFAULT_BOOTSTRAP, load_config
+from moldau.cli.shared.connection import DEFAULT_BOOTSTRAP, load_client_config
 
 if TYPE_CHECKING:
     from moldau.cli.moldau.doctor.permissions import Checked
@@ -43,7 +43,7 @@ def doctor(
     """Find out why a client cannot connect to a cluster or use a topic, and what to change."""
 
     def work() -> int:
-        properties = load_config(command_config)
+        properties = load_client_config(command_config)
         address = bootstrap or bootstrap_server or properties.get("bootstrap.servers") or DEFAULT_BOOTSTRAP
         from moldau.cli.moldau.doctor.permissions import Checked
 

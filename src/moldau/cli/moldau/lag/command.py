@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from moldau.cli.kafka.server.command import STOP_WITH_INPUT, overrides, stop_at_end_of_input
 from moldau.cli.shared.arguments import ToolParser, UsageError, refuse_together
-from moldau.cli.shared.connection import add_bootstrap_options, bootstrap_servers, load_config
+from moldau.cli.shared.connection import add_bootstrap_options, bootstrap_servers, load_client_config
 from moldau.cli.shared.tool import ToolError, run_tool
 from moldau.cli.tools import COMMANDS
 
@@ -104,7 +104,7 @@ def _execute(options: argparse.Namespace) -> int:
     bootstrap = bootstrap_servers(options)
     rules = _rules(options)
     logging.basicConfig(level=logging.WARNING if options.verbose else logging.ERROR, stream=sys.stderr)
-    properties = load_config(options.command_config) | {"bootstrap.servers": bootstrap or ""}
+    properties = load_client_config(options.command_config) | {"bootstrap.servers": bootstrap or ""}
     properties.setdefault("client.id", "moldau-lag")
     if options.serve is not None:
         return _serve(options, rules, properties)

@@ -17,7 +17,7 @@ from moldau.cli.kafka.server.command import (
     stop_at_end_of_input,
 )
 from moldau.cli.shared.arguments import ToolParser, require
-from moldau.cli.shared.connection import COMMAND_CONFIG, load_config
+from moldau.cli.shared.connection import COMMAND_CONFIG, load_client_config
 from moldau.cli.shared.tool import run_tool
 from moldau.cli.tools import COMMANDS
 
@@ -93,7 +93,7 @@ class ServiceCommand(NamedTuple):
 
     def _run_options(self, options: argparse.Namespace) -> int:
         require(options, "bootstrap-server")
-        client = load_config(options.command_config)
+        client = load_client_config(options.command_config)
         client["bootstrap.servers"] = options.bootstrap_server
         properties = {f"{self.client_prefix}{name}": value for name, value in client.items()}
         properties[self.bootstrap_property] = options.bootstrap_server
@@ -117,7 +117,7 @@ class ServiceCommand(NamedTuple):
                 )
 
     def _run_file(self, options: argparse.Namespace) -> int:
-        return self._run(load_config(options.file) | overrides(options.override), options)
+        return self._run(load_client_config(options.file) | overrides(options.override), options)
 
     def _run(self, properties: Mapping[str, str], options: argparse.Namespace) -> int:
         from moldau.base.clock import SystemClock

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from moldau.base.errors import KafkaError
 from moldau.cli.moldau.sql.output import printer
 from moldau.cli.moldau.sql.shell import HELP, ends, prompt_session
-from moldau.cli.shared.connection import load_config
+from moldau.cli.shared.connection import load_client_config
 from moldau.cli.shared.tool import ToolError, explain, warn
 from moldau.pipelines.spark.java import JavaMissing
 from moldau.pipelines.sql.errors import SqlError
@@ -79,7 +79,7 @@ def _open(options: SqlOptions) -> SqlEngine:
     from moldau.client import AdminClient
     from moldau.client.wire.settings import ClientSettings
 
-    config = load_config(options.command_config)
+    config = load_client_config(options.command_config)
     config.pop("bootstrap.servers", None)
     # Report a wrong address before spending seconds on the start of Spark.
     settings = ClientSettings.from_properties({**config, "bootstrap.servers": options.bootstrap_server})

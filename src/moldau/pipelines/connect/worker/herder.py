@@ -12,8 +12,9 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
+from moldau.config.providers import ConfigProviders
 from moldau.http.errors import ApiError
-from moldau.pipelines.connect.config.providers import ConfigProviders, with_variables
+from moldau.pipelines.connect.config.providers import with_variables
 from moldau.pipelines.connect.config.worker import WorkerSettings
 from moldau.pipelines.connect.data.errors import ConnectError
 from moldau.pipelines.connect.plugins import Plugins

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
-from moldau.pipelines.connect.config.providers import ConfigProviders
+from moldau.config.providers import ConfigProviders
 from moldau.pipelines.connect.config.worker import WorkerSettings
 from moldau.pipelines.connect.data.errors import ConnectError
 from moldau.pipelines.connect.plugins import Plugins

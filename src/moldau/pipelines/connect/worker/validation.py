@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from moldau.config.providers import has_variable
 from moldau.pipelines.connect.config.connector import (
     AliasKind,
     ConverterDefaults,
@@ -27,7 +28,6 @@ from moldau.pipelines.connect.config.definition import (
     ConfigValue,
     convert_to_string,
 )
-from moldau.pipelines.connect.config.providers import has_variable
 from moldau.pipelines.connect.data.errors import ConfigError, ConnectError
 from moldau.pipelines.connect.plugins import Plugins, PluginType
 from moldau.pipelines.connect.sdk import Connector, ExactlyOnceSupport, SourceConnector

@@ -18,6 +18,7 @@ from typing import Any
 
 from moldau.base.errors import KafkaError
 from moldau.client.wire.settings import ClientSettings
+from moldau.config.providers import is_provider_setting, resolved
 from moldau.pipelines.mirror.config import clients
 from moldau.pipelines.mirror.config.clients import client_properties, is_client_setting, unprefixed
 from moldau.pipelines.mirror.config.definitions import (
@@ -30,7 +31,6 @@ from moldau.pipelines.mirror.config.definitions import (
 )
 from moldau.pipelines.mirror.config.flow import Flow
 from moldau.pipelines.mirror.config.loops import check_loops
-from moldau.pipelines.mirror.config.providers import is_provider_setting, resolve
 
 _BYTES = "ByteArrayConverter"
 
@@ -55,7 +55,7 @@ class MirrorConfig:
 
 def read_config(properties: Mapping[str, str], targets: Sequence[str] = ()) -> MirrorConfig:
     """Parse and check properties; with `targets`, only flows to these clusters are returned."""
-    reader = _Reader(resolve(properties))
+    reader = _Reader(resolved(properties, MirrorConfigError, strict=True))
     for alias in targets:
         if alias not in reader.aliases:
             raise MirrorConfigError(

@@ -184,7 +184,7 @@ def test_providers_replace_references(tmp_path: Path, monkeypatch: pytest.Monkey
     ).flow("us->eu")
     assert flow.source_settings("x").bootstrap[0].host == "us2"
     assert flow.target_settings("x").bootstrap[0].host == "eu2"
-    assert "is not set" in refused(
+    assert "${env:NOT_THERE_AT_ALL} has no value" in refused(
         {
             "config.providers": "env",
             "config.providers.env.class": "EnvVarConfigProvider",

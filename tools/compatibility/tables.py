@@ -404,8 +404,8 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
         ),
         Difference(
             "A node does not start if a Java class as authorizer, policy, principal builder or remote store "
-            "is configured; an authorizer (`authorizer.class.name=package.module:Class`) or remote store of your own is a "
-            "Python class.",
+            "is configured; an authorizer (`authorizer.class.name=package.module:Class`) or remote store of "
+            "your own is a Python class.",
             "Ignoring these settings would be unsafe.",
         ),
         Difference(

@@ -57,18 +57,19 @@ def remote_log(*items: RemoteSegment) -> RemoteLog:
 
 
 class Source:
-    """The bytes of a segment with one record per batch, and its indexes."""
+    """The bytes of a segment with `per_batch` records in each batch, and its indexes."""
 
-    def __init__(self, start: int, values: Sequence[bytes], index_every: int = 3) -> None:
-        self._start = start
+    def __init__(self, start: int, values: Sequence[bytes], index_every: int = 3, per_batch: int = 1) -> None:
         data, offsets, timestamps = bytearray(), bytearray(), bytearray()
-        for number, value in enumerate(values):
-            offset = start + number
-            batch = build_batch([Record(0, 1000 + offset, None, value)])
-            patch_batch(batch, 0, offset, 0)
+        for number, first in enumerate(range(0, len(values), per_batch)):
+            own = values[first : first + per_batch]
+            records = [Record(n, 1000 + start + first + n, None, value) for n, value in enumerate(own)]
+            batch = build_batch(records)
+            patch_batch(batch, 0, start + first, 0)
+            last = first + len(own) - 1
             if number and number % index_every == 0:
-                offsets += number.to_bytes(4, "big") + len(data).to_bytes(4, "big")
-                timestamps += (1000 + offset).to_bytes(8, "big") + number.to_bytes(4, "big")
+                offsets += last.to_bytes(4, "big") + len(data).to_bytes(4, "big")
+                timestamps += (1000 + start + last).to_bytes(8, "big") + last.to_bytes(4, "big")
             data += batch
         self.data = bytes(data)
         self._indexes = SegmentIndexes(
@@ -85,3 +86,7 @@ class Source:
 
     def indexes(self) -> SegmentIndexes:
         return self._indexes
+
+    def use(self, indexes: SegmentIndexes) -> None:
+        """Replace the indexes."""
+        self._indexes = indexes

@@ -5,6 +5,9 @@
 The folder may be on a network file system that all brokers mount. Files get their names when they are
 complete and on disk; `.log` is the last one, so that a segment with a `.log` is complete.
 
+The layout has no room for a checksum of the indexes, so it is stored as the custom metadata of the segment.
+Segments that Apache Kafka has copied have none.
+
 | config | default | meaning |
 |---|---|---|
 | `dir` | required | the folder |
@@ -21,6 +24,7 @@ from pathlib import Path
 from moldau.base.ids import format_uuid
 from moldau.tiered.state.segments import RemoteSegment
 from moldau.tiered.stores.interface import (
+    RemoteIndexesDamaged,
     RemoteSegmentMissing,
     RemoteStoreError,
     SegmentIndexes,
@@ -36,6 +40,7 @@ _LOG = "log"
 _KINDS = ("index", "timeindex", "txnindex", "leader_epoch_checkpoint", "snapshot")
 _TRANSACTIONS = "txnindex"
 _PARTIAL = ".partial"
+_CHECKSUM = b"crc32c="
 
 
 class FolderStore:
@@ -46,17 +51,19 @@ class FolderStore:
         self._root = Path(folder) / _ROOT
         self._deletes = configs.get("delete.enable", "true").strip().lower() != "false"
 
-    def copy(self, segment: RemoteSegment, source: SegmentSource) -> None:
+    def copy(self, segment: RemoteSegment, source: SegmentSource) -> bytes:
         try:
+            indexes = source.indexes()
             folder = self._folder(segment)
             folder.mkdir(parents=True, exist_ok=True)
-            for kind, data in zip(_KINDS, source.indexes(), strict=True):
+            for kind, data in zip(_KINDS, indexes, strict=True):
                 if data or kind != _TRANSACTIONS:
                     _write(self._path(segment, kind), (data,))
             _write(self._path(segment, _LOG), source.pieces())
             _sync_folder(folder)
         except OSError as error:
             raise RemoteStoreError(f"cannot copy {segment}: {error}") from error
+        return _checksum(indexes)
 
     def read(self, segment: RemoteSegment, position: int, size: int) -> bytes:
         path = self._path(segment, _LOG)
@@ -83,7 +90,11 @@ class FolderStore:
                 parts.append(b"")
             except OSError as error:
                 raise RemoteStoreError(f"cannot read the indexes of {segment}: {error}") from error
-        return SegmentIndexes(*parts)
+        indexes = SegmentIndexes(*parts)
+        expected = segment.custom_metadata or b""
+        if expected.startswith(_CHECKSUM) and expected != _checksum(indexes):
+            raise RemoteIndexesDamaged(f"the indexes of {segment} are damaged: the checksum does not match")
+        return indexes
 
     def delete(self, segment: RemoteSegment) -> None:
         if not self._deletes:
@@ -108,6 +119,10 @@ class FolderStore:
 
     def _path(self, segment: RemoteSegment, kind: str) -> Path:
         return self._folder(segment) / f"{segment.start_offset:020d}-{format_uuid(segment.id)}.{kind}"
+
+
+def _checksum(indexes: SegmentIndexes) -> bytes:
+    return _CHECKSUM + f"{indexes.checksum:08x}".encode()
 
 
 def _write(path: Path, pieces: Iterable[bytes | memoryview]) -> None:

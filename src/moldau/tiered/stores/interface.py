@@ -16,12 +16,16 @@ from collections.abc import Iterator, Mapping
 from struct import Struct
 from typing import NamedTuple, Protocol
 
+from fastcrc.crc32 import iscsi as crc32c
+
 from moldau.tiered.state.segments import RemoteSegment
 
 #: Segments are read in pieces of this size while they are copied.
 PIECE_BYTES = 4 * 1024 * 1024
+#: The sizes of the parts, and the CRC-32C of the sizes and the parts.
 _SIZES = Struct(">5I")
-_MAGIC = b"MTSX\x00\x01\x00\x00"
+_CRC = Struct(">I")
+_MAGIC = b"MTSX\x00\x02\x00\x00"
 
 
 class RemoteStoreError(Exception):
@@ -30,6 +34,10 @@ class RemoteStoreError(Exception):
 
 class RemoteSegmentMissing(RemoteStoreError):
     """The store does not have the segment."""
+
+
+class RemoteIndexesDamaged(RemoteStoreError):
+    """What the store returned are not the indexes of the segment. Records are found without them."""
 
 
 class SegmentIndexes(NamedTuple):
@@ -44,18 +52,33 @@ class SegmentIndexes(NamedTuple):
     leader_epochs: bytes
     producers: bytes
 
+    @property
+    def checksum(self) -> int:
+        """The CRC-32C of all parts and their sizes."""
+        return crc32c(self._body())
+
+    def _body(self) -> bytes:
+        return _SIZES.pack(*(len(part) for part in self)) + b"".join(self)
+
     def pack(self) -> bytes:
         """Return one block of bytes with all parts, for stores in which every object costs a request."""
-        return _MAGIC + _SIZES.pack(*(len(part) for part in self)) + b"".join(self)
+        body = self._body()
+        return _MAGIC + _CRC.pack(crc32c(body)) + body
 
     @classmethod
     def unpack(cls, data: bytes) -> SegmentIndexes:
-        start = len(_MAGIC) + _SIZES.size
+        """Return the parts of a block; `RemoteIndexesDamaged` if a bit of it has changed."""
+        start = len(_MAGIC) + _CRC.size + _SIZES.size
         if len(data) < start or not data.startswith(_MAGIC):
-            raise RemoteStoreError("the indexes of a remote segment are damaged: unknown format")
-        sizes = _SIZES.unpack_from(data, len(_MAGIC))
+            raise RemoteIndexesDamaged("the indexes of a remote segment are damaged: unknown format")
+        (crc,) = _CRC.unpack_from(data, len(_MAGIC))
+        if crc32c(data[len(_MAGIC) + _CRC.size :]) != crc:
+            raise RemoteIndexesDamaged(
+                "the indexes of a remote segment are damaged: the checksum does not match"
+            )
+        sizes = _SIZES.unpack_from(data, len(_MAGIC) + _CRC.size)
         if start + sum(sizes) != len(data):
-            raise RemoteStoreError(f"the indexes of a remote segment are damaged: {len(data)} bytes")
+            raise RemoteIndexesDamaged(f"the indexes of a remote segment are damaged: {len(data)} bytes")
         parts = []
         for size in sizes:
             parts.append(data[start : start + size])

@@ -10,6 +10,7 @@ import pytest
 from moldau.base.errors import KafkaError
 from moldau.tiered.stores.folder import FolderStore
 from moldau.tiered.stores.interface import (
+    RemoteIndexesDamaged,
     RemoteSegmentMissing,
     RemoteStore,
     RemoteStoreError,
@@ -37,7 +38,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> RemoteStore:
 def test_a_store_returns_what_it_was_given(store: RemoteStore) -> None:
     source = Source(0, [bytes([n]) * 5000 for n in range(200)])
     item = segment(1, 0, 199, size=source.size)
-    assert store.copy(item, source) is None
+    item = item._replace(custom_metadata=store.copy(item, source))
     assert store.read_indexes(item) == source.indexes()
     assert store.read(item, 0, source.size) == source.data
     assert store.read(item, 777, 5000) == source.data[777:5777]
@@ -76,12 +77,44 @@ def test_an_unreachable_service_is_a_store_error() -> None:
         ObjectStore(configs).copy(segment(1, 0, 0, size=source.size), source)
 
 
-def test_damaged_indexes_are_refused() -> None:
-    packed = SegmentIndexes(b"1", b"22", b"", b"333", b"4").pack()
-    assert SegmentIndexes.unpack(packed) == SegmentIndexes(b"1", b"22", b"", b"333", b"4")
-    for damaged in (packed[:-1], packed + b"x", b"", b"nonsense" + packed[8:]):
-        with pytest.raises(RemoteStoreError, match="damaged"):
+def test_packed_indexes_are_checked_bit_by_bit() -> None:
+    indexes = SegmentIndexes(b"1", b"22", b"", b"333", b"4")
+    packed = indexes.pack()
+    assert SegmentIndexes.unpack(packed) == indexes
+    flipped = (
+        packed[:at] + bytes([packed[at] ^ 1 << bit]) + packed[at + 1 :]
+        for at in range(len(packed))
+        for bit in range(8)
+    )
+    for damaged in (packed[:-1], packed + b"x", b"", *flipped):
+        with pytest.raises(RemoteIndexesDamaged, match="damaged"):
             SegmentIndexes.unpack(damaged)
+
+
+@pytest.mark.parametrize("kind", ["index", "timeindex", "leader_epoch_checkpoint", "snapshot"])
+def test_indexes_in_a_folder_are_checked(kind: str, tmp_path: Path) -> None:
+    store = FolderStore({"dir": str(tmp_path)})
+    source = Source(0, [b"x" * 100] * 9)
+    item = segment(1, 0, 8, size=source.size)
+    item = item._replace(custom_metadata=store.copy(item, source))
+    (path,) = tmp_path.glob(f"*/*/*.{kind}")
+    path.write_bytes(path.read_bytes() + b"\x00")
+    with pytest.raises(RemoteIndexesDamaged, match="checksum"):
+        store.read_indexes(item)
+    # Apache Kafka's segments have no checksum.
+    assert store.read_indexes(item._replace(custom_metadata=None)).offsets[:8] == source.indexes().offsets[:8]
+
+
+def test_a_missing_transaction_index_is_noticed(tmp_path: Path) -> None:
+    store = FolderStore({"dir": str(tmp_path)})
+    source = Source(0, [b"x"])
+    source.use(source.indexes()._replace(transactions=b"t" * 34))
+    item = segment(1, 0, 0, size=source.size)
+    item = item._replace(custom_metadata=store.copy(item, source))
+    (path,) = tmp_path.glob("*/*/*.txnindex")
+    path.unlink()
+    with pytest.raises(RemoteIndexesDamaged):
+        store.read_indexes(item)
 
 
 @pytest.mark.parametrize(

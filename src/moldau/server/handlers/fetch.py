@@ -26,7 +26,8 @@ in the pool, so that the event loop never waits for a disk.
 The fetch offset of a follower tells the leader its position, which is recorded before the request waits. A
 follower that sends its next request while this one waits has new partitions to fetch and is answered at once.
 
-Offsets that are only in the remote tier are read there, at most for `remote.fetch.max.wait.ms`; a follower
+Offsets that are only in the remote tier are read there, at most for `remote.fetch.max.wait.ms`. If reads are
+throttled or too many wait, the response is held that long as well, and at most for `max_wait_ms`. A follower
 gets OFFSET_MOVED_TO_TIERED_STORAGE and builds its state from the remote tier.
 
 A consumer over its quota receives an empty response, which is not counted, and is throttled (KIP-219).
@@ -265,10 +266,20 @@ class _Fetch:
         """Respond with what is found in the remote tier, and with the local records at hand."""
         if self.remote is not None:
             committed = self.request.isolation_level == READ_COMMITTED
-            self.size += await self.remote.fill(
-                self.remote_asks, max(0, self.max_bytes - self.size), committed=committed
-            )
+            room = max(0, self.max_bytes - self.size)
+            filled = await self.remote.fill(self.remote_asks, room, committed=committed)
+            self.size += filled.size
+            if filled.retry_ms and not self.satisfied():
+                await self._pause(filled.retry_ms)
         return self.response()
+
+    async def _pause(self, retry_ms: int) -> None:
+        """Hold the response while the remote tier cannot be read, at most until local records arrive."""
+        loop = asyncio.get_running_loop()
+        self._deadline = min(self._deadline, loop.time() + retry_ms / 1000)
+        remote = [ask.partition for ask in self.remote_asks]
+        self._partitions = [each for each in self._partitions if each not in remote]
+        await self._more(loop)
 
     async def _from_disk(self, key: SessionKey, asked: FetchPartition) -> ReadResult | KafkaError | None:
         try:

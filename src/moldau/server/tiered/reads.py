@@ -2,7 +2,7 @@
 
 A read runs in a thread of its own kind and is waited for at most `remote.fetch.max.wait.ms`. A read that
 takes longer continues: what it has loaded is in memory when the client asks again. If too many reads wait,
-or the quota is used up, the client gets no records this time. A store that fails is KAFKA_STORAGE_ERROR, and
+or the quota is used up, the client gets no records this time, and not before it is of use to ask again. A store that fails is KAFKA_STORAGE_ERROR, and
 remote metadata that is still loading REPLICA_NOT_AVAILABLE; clients retry both.
 """
 
@@ -53,6 +53,13 @@ class RemoteFetch(NamedTuple):
     aborted: list[AbortedInLog]
 
 
+class Filled(NamedTuple):
+    """The bytes that were found. `retry_ms`: if there are none, when to ask again (0: at once)."""
+
+    size: int
+    retry_ms: int
+
+
 class RemoteReads:
     def __init__(
         self,
@@ -82,23 +89,32 @@ class RemoteReads:
     def ask(self, partition: Partition, asked: FetchPartition, answer: PartitionData) -> RemoteAsk:
         return RemoteAsk(partition, asked, answer)
 
-    async def fill(self, asks: Iterable[RemoteAsk], max_bytes: int, *, committed: bool) -> int:
-        """Read the partitions of a fetch request, and return how many bytes were found.
+    async def fill(self, asks: Iterable[RemoteAsk], max_bytes: int, *, committed: bool) -> Filled:
+        """Read the partitions of a fetch request.
 
         `committed`: the consumer reads only committed transactions.
         """
         started: list[tuple[RemoteAsk, asyncio.Task[RemoteFetch]]] = []
+        retry_ms = 0
         for ask in asks:
             room = max(0, min(ask.asked.partition_max_bytes, max_bytes))
             task = self._start(ask.partition, ask.asked.fetch_offset, room, committed=committed)
-            if task is not None:
+            if task is None:
+                retry_ms = self._retry_ms()
+            else:
                 started.append((ask, task))
         await self._wait([task for _, task in started])
         size = 0
         for ask, task in started:
             if task.done() and not task.cancelled():
                 size += self._take(ask, task, max_bytes - size, committed=committed, first=size == 0)
-        return size
+        has_failed = any(ask.answer.error_code for ask, _ in started)
+        return Filled(size, 0 if size or has_failed else retry_ms)
+
+    def _retry_ms(self) -> int:
+        """Return how long a read that was not started waits for the quota, or for other reads."""
+        longest_ms = self._settings.integer("remote.fetch.max.wait.ms")
+        return min(self._quota.throttle_ms() or longest_ms, longest_ms)
 
     async def read(
         self, partition: Partition, offset: int, max_bytes: int, *, committed: bool

@@ -14,9 +14,11 @@ from moldau.console.cluster.view import ClusterView
 from moldau.console.services import Services
 from moldau.console.settings import ConsoleSettings
 from moldau.console.web.audit import AuditLog
+from moldau.console.web.lag import LagEndpoints
 from moldau.console.web.protection import Protection
 from moldau.console.web.sessions import Sessions
 from moldau.http.asgi import Application
+from moldau.lag.alerts import Webhook
 
 logger = logging.getLogger(__name__)
 
@@ -28,16 +30,24 @@ class Console:
         clock = SystemClock()
         self._settings = settings
         self._views = {
-            name: ClusterView(name, ClientSettings.from_properties(properties))
+            name: ClusterView(
+                name, ClientSettings.from_properties(properties), lag_window_s=settings.lag_window_s
+            )
             for name, properties in settings.clusters.items()
             if not settings.login
         }
+        self._webhooks: dict[str, Webhook] = {}
+        if settings.alert_webhook is not None:
+            for name, view in self._views.items():
+                self._webhooks[name] = Webhook(settings.alert_webhook, name)
+                view.monitor.on_change.append(self._webhooks[name])
         self._sessions = Sessions(settings, clock)
         self._services = Services(settings)
         application = ConsoleApplication(
             settings, self._views, self._sessions, self._services, AuditLog(settings.audit_file, clock)
         )
-        self._application = Protection(application, settings)
+        lag = LagEndpoints(application, settings, self._views, self._sessions, self._webhooks)
+        self._application = Protection(lag, settings)
         self._sweeping: asyncio.Task[None] | None = None
 
     @property
@@ -65,6 +75,8 @@ class Console:
         await self._sessions.close()
         for view in self._views.values():
             await view.close()
+        for webhook in self._webhooks.values():
+            await webhook.close()
         await self._services.close()
 
     async def failed(self) -> str:

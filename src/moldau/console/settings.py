@@ -16,6 +16,8 @@
 | `masking.fields` | | hidden fields of structured values, separated by commas; `*`: any text |
 | `allowed.hosts` | | further names by which browsers reach the console |
 | `audit.file` | | append a line of JSON for every change |
+| `lag.window.seconds` | 120 | the time over which lag is judged, 1 to 3600 |
+| `alert.webhook` | | send a POST to this URL when the status of a group changes |
 """
 
 from __future__ import annotations
@@ -31,6 +33,9 @@ from moldau.config.definition import ConfigError, invalid_value
 from moldau.http.settings import HttpSettings, boolean, integer
 
 DEFAULT_PORT: Final = 8080
+DEFAULT_LAG_WINDOW_S: Final = 120.0
+#: A history has a commit for every other second of the window.
+_MOST_LAG_WINDOW_S: Final = 3600.0
 _LOGINS: Final = ("auto", "none", "scram")
 _CLIENT: Final = "client."
 _CLUSTER: Final = "cluster."
@@ -53,6 +58,8 @@ class ConsoleSettings:
     #: Whether only this machine can connect.
     loopback: bool = True
     audit_file: str | None = None
+    lag_window_s: float = DEFAULT_LAG_WINDOW_S
+    alert_webhook: str | None = None
     max_request_bytes: int = 10 * 1024 * 1024
 
     @classmethod
@@ -88,6 +95,8 @@ class ConsoleSettings:
             ),
             loopback=loopback,
             audit_file=properties.get("audit.file") or None,
+            lag_window_s=_lag_window(properties),
+            alert_webhook=_alert_webhook(properties, login=login),
             max_request_bytes=http.max_request_bytes,
         )
 
@@ -166,6 +175,31 @@ def _login(properties: Mapping[str, str], clusters: Mapping[str, Mapping[str, st
 def _registry(properties: Mapping[str, str]) -> dict[str, str] | None:
     found = {name: value for name, value in properties.items() if name.startswith(_REGISTRY) and value}
     return found if "schema.registry.url" in found else None
+
+
+def _lag_window(properties: Mapping[str, str]) -> float:
+    given = properties.get("lag.window.seconds") or str(DEFAULT_LAG_WINDOW_S)
+    try:
+        window_s = float(given)
+    except ValueError:
+        raise invalid_value("lag.window.seconds", given, "Not a number of seconds") from None
+    if not 1 <= window_s <= _MOST_LAG_WINDOW_S:
+        raise invalid_value("lag.window.seconds", given, f"Value must be from 1 to {_MOST_LAG_WINDOW_S:.0f}")
+    return window_s
+
+
+def _alert_webhook(properties: Mapping[str, str], *, login: bool) -> str | None:
+    url = properties.get("alert.webhook") or None
+    if url is None:
+        return None
+    if not url.startswith(("http://", "https://")):
+        raise invalid_value("alert.webhook", url, "Not an http or https URL")
+    if login:
+        raise ConfigError(
+            "alert.webhook: with a login the console reads a cluster for the users who have signed in only. "
+            "Send alerts with moldau lag --alert-webhook, which has its own credentials."
+        )
+    return url
 
 
 def _names(properties: Mapping[str, str], name: str) -> tuple[str, ...]:

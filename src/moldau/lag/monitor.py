@@ -114,6 +114,15 @@ class LagMonitor:
                 listener(change)
         return self.snapshot
 
+    async def observe_or_keep(self) -> LagSnapshot:
+        """Observe; if that fails, keep the verdicts and set `snapshot.error`."""
+        try:
+            return await self.observe()
+        except KafkaError as error:
+            logger.warning("The lag could not be read: %s", error)
+            self.snapshot = replace(self.snapshot, error=str(error))
+        return self.snapshot
+
     def _ended(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
         if error is not None:
@@ -127,11 +136,7 @@ class LagMonitor:
         due = loop.time() + interval
         while True:
             await asyncio.sleep(max(due - loop.time(), 0))
-            try:
-                await self.observe()
-            except KafkaError as error:
-                logger.warning("The lag could not be read: %s", error)
-                self.snapshot = replace(self.snapshot, error=str(error))
+            await self.observe_or_keep()
             # A round that takes longer than the interval is followed by the next one after a whole interval.
             due = max(due, loop.time()) + interval
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import subprocess
 import sys
@@ -11,8 +12,10 @@ from typing import Any
 
 import pytest
 
+from moldau.base.ids import TopicPartition
 from moldau.client.admin import AdminClient
 from moldau.client.admin.acls import AclBinding, AclOperation, PatternType, PermissionType, ResourceType
+from moldau.client.admin.client import checked
 from moldau.client.admin.scram import ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 from moldau.client.admin.topic_types import NewTopic
 from moldau.local.security.files import USER
@@ -108,6 +111,29 @@ def test_acls_decide_what_a_user_sees_and_does(console: Api, secured: Cluster) -
         console.port, {name: value for name, value in alice.headers.items() if "CSRF" not in name}
     )
     assert without_token("POST", "/topics/open/messages", {"value": "x"}).status == 403
+
+
+def test_scripts_read_lag_with_a_password_or_a_cookie(console: Api, secured: Cluster) -> None:
+    assert console.raw("GET", "/burrow/admin/ready")[:2] == (200, b"READY")
+    for path in ("/v3/kafka", "/v3/kafka/default/consumer", "/metrics", "/clusters/default/metrics"):
+        refused = console("GET", path)
+        assert (refused.status, refused.body["error"]) == (401, True)
+        assert refused.headers["www-authenticate"].startswith("Basic")
+    with AdminClient(secured.client_config) as admin:
+        checked(admin.alter_group_offsets("readers", {TopicPartition("open", 0): 0}))
+    user, password = USER, secured.librdkafka_config["sasl.password"]
+    for name, word, status in ((user, password, 200), ("alice", PASSWORD, 200), ("alice", "wrong", 401)):
+        token = base64.b64encode(f"{name}:{word}".encode()).decode()
+        script = Api(console.port, {"Authorization": f"Basic {token}"})
+        answer = script("GET", "/v3/kafka/default/consumer")
+        assert answer.status == status
+        if status == 200:
+            # A user sees the groups that ACLs let him see.
+            assert answer.body["consumers"] == (["readers"] if name == USER else [])
+            assert b"moldau_lag_up 1" in script.raw("GET", "/metrics")[1]
+        # Only these paths accept a password with every request.
+        assert script.raw("GET", "/topics", headers={"Accept": "application/json"})[0] == 401
+    assert signed_in(console, user, password)("GET", "/v3/kafka").body["clusters"] == ["default"]
 
 
 def test_an_administrator_edits_acls(console: Api, secured: Cluster) -> None:

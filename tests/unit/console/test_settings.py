@@ -61,3 +61,22 @@ def test_credentials_of_a_user_replace_those_of_the_console_and_cannot_add_optio
     (module,) = settings.security.login_modules()
     assert module.options == {"username": 'a"; tokenauth="true', "password": 'p\\"'}
     assert "secret" not in repr(settings)
+
+
+def test_the_window_of_the_lag_and_its_webhook() -> None:
+    assert ConsoleSettings.from_properties(PLAIN).lag_window_s == 120
+    given = {**PLAIN, "lag.window.seconds": "1.5", "alert.webhook": "http://localhost:9000/alerts"}
+    settings = ConsoleSettings.from_properties(given)
+    assert (settings.lag_window_s, settings.alert_webhook) == (1.5, "http://localhost:9000/alerts")
+    for window in ("0.5", "3601", "nan", "inf", "a minute"):
+        with pytest.raises(KafkaError, match=r"lag\.window\.seconds"):
+            ConsoleSettings.from_properties({**PLAIN, "lag.window.seconds": window})
+    with pytest.raises(KafkaError, match="http or https"):
+        ConsoleSettings.from_properties({**PLAIN, "alert.webhook": "ftp://x"})
+
+
+def test_alerts_need_a_cluster_that_is_read_without_users() -> None:
+    webhook = {"alert.webhook": "http://localhost:9000/alerts"}
+    with pytest.raises(KafkaError, match="moldau lag --alert-webhook"):
+        ConsoleSettings.from_properties({**SCRAM, **webhook})
+    assert ConsoleSettings.from_properties({**SCRAM, **webhook, "login": "none"}).alert_webhook

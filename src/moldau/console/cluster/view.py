@@ -19,6 +19,7 @@ from moldau.client.wire.settings import ClientSettings
 from moldau.console.cluster.collection import Collection
 from moldau.console.cluster.history import History
 from moldau.console.cluster.snapshot import Snapshot
+from moldau.console.settings import DEFAULT_LAG_WINDOW_S
 from moldau.lag.evaluation.state import LagRules
 from moldau.lag.evaluation.verdicts import LagSnapshot
 from moldau.lag.monitor import LagMonitor
@@ -27,6 +28,8 @@ logger = logging.getLogger(__name__)
 
 INTERVAL_S: Final = 2.0
 _IDLE_INTERVAL_S: Final = 15.0
+#: Observations of the lag per window.
+_LEAST_ROUNDS: Final = 4
 _WATCHED_S: Final = 30.0
 #: An older snapshot is refreshed before a page shows it.
 _MOST_AGE_S: Final = 4.0
@@ -39,7 +42,14 @@ _CLIENT_ID: Final = "moldau-console"
 
 
 class ClusterView:
-    def __init__(self, name: str, settings: ClientSettings, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        settings: ClientSettings,
+        clock: Clock | None = None,
+        *,
+        lag_window_s: float = DEFAULT_LAG_WINDOW_S,
+    ) -> None:
         self.name = name
         self.settings = replace(settings, client_id=_CLIENT_ID)
         self.snapshot = Snapshot()
@@ -50,7 +60,11 @@ class ClusterView:
         background = replace(self.settings, request_timeout_ms=_REQUEST_TIMEOUT_MS, api_timeout_ms=_RETRY_MS)
         self._cluster = Cluster(background)
         self._collection = Collection(self._cluster)
-        self._monitor = LagMonitor(background, LagRules(interval_ms=int(INTERVAL_S * 1000)))
+        # A window is a few rounds, also while no page is open.
+        self._interval_s = min(INTERVAL_S, lag_window_s / _LEAST_ROUNDS)
+        self._idle_interval_s = min(_IDLE_INTERVAL_S, lag_window_s / _LEAST_ROUNDS)
+        rules = LagRules(round(lag_window_s * 1000), round(self._interval_s * 1000))
+        self.monitor = LagMonitor(background, rules)
         self._changed = asyncio.Condition()
         self._wanted = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -60,7 +74,7 @@ class ClusterView:
 
     @property
     def lag(self) -> LagSnapshot:
-        return self._monitor.snapshot
+        return self.monitor.snapshot
 
     @property
     def cluster(self) -> Cluster:
@@ -78,6 +92,7 @@ class ClusterView:
             await self._refresh_once()
         except KafkaError as error:
             self.snapshot = replace(self.snapshot, error=str(error))
+            self.monitor.snapshot = replace(self.monitor.snapshot, error=str(error))
             raise
         finally:
             self._task = asyncio.create_task(self._refresh_always())
@@ -86,7 +101,7 @@ class ClusterView:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        await self._monitor.close()
+        await self.monitor.close()
         await self.admin.close()
         self._cluster.close()
 
@@ -122,7 +137,9 @@ class ClusterView:
         while True:
             watched = self._clock.monotonic() < self._watched_until
             try:
-                await asyncio.wait_for(self._wanted.wait(), INTERVAL_S if watched else _IDLE_INTERVAL_S)
+                await asyncio.wait_for(
+                    self._wanted.wait(), self._interval_s if watched else self._idle_interval_s
+                )
             except TimeoutError:
                 pass
             self._wanted.clear()
@@ -149,7 +166,6 @@ class ClusterView:
             self._changed.notify_all()
 
     async def _observe_lag(self) -> None:
-        try:
-            self.history.add_lag(await self._monitor.observe())
-        except KafkaError as error:
-            logger.info("The lag of %s could not be read: %s", self.name, error)
+        observed = await self.monitor.observe_or_keep()
+        if observed.error is None:
+            self.history.add_lag(observed)

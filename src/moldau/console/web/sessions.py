@@ -8,6 +8,7 @@ Sessions end with the sign-out, when they are not used, or with the process; the
 from __future__ import annotations
 
 import asyncio
+import hmac
 import secrets
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -19,6 +20,7 @@ from moldau.client.wire.settings import ClientSettings
 from moldau.console.cluster.view import ClusterView
 from moldau.console.settings import ConsoleSettings, user_settings
 from moldau.console.web.call import Refused
+from moldau.http.authentication.credentials import BASIC, Credentials
 from moldau.network.failures import LoginFailed
 
 COOKIE: Final = "moldau_console"
@@ -29,8 +31,9 @@ _SIGN_IN_TIMEOUT_MS: Final = 8_000
 class Account:
     """A user's connections to the clusters."""
 
-    def __init__(self, user: str, settings: dict[str, ClientSettings]) -> None:
+    def __init__(self, user: str, settings: dict[str, ClientSettings], lag_window_s: float) -> None:
         self.user = user
+        self._lag_window_s = lag_window_s
         self.settings = settings
         self.sessions = 0
         self._views: dict[str, ClusterView] = {}
@@ -39,7 +42,7 @@ class Account:
     async def view(self, cluster: str) -> ClusterView:
         async with self._opening:
             if cluster not in self._views:
-                view = ClusterView(cluster, self.settings[cluster])
+                view = ClusterView(cluster, self.settings[cluster], lag_window_s=self._lag_window_s)
                 try:
                     await view.start()
                 except KafkaError:
@@ -68,6 +71,9 @@ class Sessions:
         self._clock = clock
         self._sessions: dict[str, Session] = {}
         self._accounts: dict[str, Account] = {}
+        #: The cookies of scripts that send user and password with every request, by a digest of these.
+        self._scripts: dict[bytes, str] = {}
+        self._key = secrets.token_bytes(32)
         # A guessed password takes a connection to the cluster: a few at a time.
         self._signing_in = asyncio.Semaphore(4)
 
@@ -95,11 +101,23 @@ class Sessions:
         account = self._accounts.get(user)
         if account is None or account.settings != settings:
             # After a change of the password, sessions with the old one keep their connections.
-            account = self._accounts[user] = Account(user, settings)
+            account = self._accounts[user] = Account(user, settings, self._settings.lag_window_s)
         account.sessions += 1
         cookie = secrets.token_urlsafe(32)
         self._sessions[cookie] = Session(account, used_s=self._clock.monotonic())
         return cookie
+
+    async def of_script(self, credentials: Credentials) -> Session | None:
+        """Return the session of a user and password, which are verified once per session."""
+        if credentials.scheme != BASIC:
+            return None
+        text = f"{credentials.user}\0{credentials.secret}".encode()
+        digest = hmac.digest(self._key, text, "sha256")
+        session = self.find(self._scripts.get(digest))
+        if session is None:
+            cookie = self._scripts[digest] = await self.sign_in(credentials.user, credentials.secret)
+            session = self.find(cookie)
+        return session
 
     async def sign_out(self, cookie: str | None) -> None:
         session = self._sessions.pop(cookie or "", None)
@@ -117,6 +135,8 @@ class Sessions:
         oldest = self._clock.monotonic() - self._settings.session_timeout_ms / 1000
         for cookie in [each for each, session in self._sessions.items() if session.used_s < oldest]:
             await self.sign_out(cookie)
+        known = self._scripts.items()
+        self._scripts = {digest: cookie for digest, cookie in known if cookie in self._sessions}
 
     async def close(self) -> None:
         for cookie in list(self._sessions):

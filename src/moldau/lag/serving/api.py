@@ -17,11 +17,12 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 from urllib.parse import unquote
 
 from moldau.http.asgi import Receive, Scope, Send, send_json, send_response
+from moldau.lag.evaluation.verdicts import LagSnapshot
 from moldau.lag.monitor import LagMonitor
 from moldau.lag.serving import burrow
 from moldau.lag.serving.burrow import Json
@@ -35,11 +36,19 @@ class NotFound(Exception):
     """The cluster, topic or consumer does not exist; the message is Burrow's."""
 
 
-class BurrowApi:
-    """An ASGI application. `clusters` may change while it runs."""
+class NotRead(Exception):
+    """The cluster could not be read yet; the message says why."""
 
-    def __init__(self, clusters: Mapping[str, LagMonitor]) -> None:
+
+class BurrowApi:
+    """An ASGI application. `clusters` may change while it runs.
+
+    `names` are the clusters that are listed, if it is more than those of which there are monitors.
+    """
+
+    def __init__(self, clusters: Mapping[str, LagMonitor], names: Collection[str] | None = None) -> None:
         self._clusters = clusters
+        self._names = clusters if names is None else names
         self._host = socket.gethostname()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -67,6 +76,8 @@ class BurrowApi:
             found = self._find(segments[2:])
         except NotFound as error:
             return 404, {"error": True, "message": str(error), "request": request}
+        except NotRead as error:
+            return 503, {"error": True, "message": str(error), "request": request}
         if found is None:
             return 404, _UNKNOWN_PATH
         missing = "status" in found and found["status"]["status"] == "NOTFOUND"
@@ -75,7 +86,7 @@ class BurrowApi:
     def _find(self, segments: Sequence[str]) -> Json | None:
         match segments:
             case []:
-                return {"message": "cluster list returned", "clusters": list(self._clusters)}
+                return {"message": "cluster list returned", "clusters": list(self._names)}
             case [cluster]:
                 return {"message": "cluster module detail returned", "module": self._module(cluster)}
             case [cluster, "topic", *rest]:
@@ -89,6 +100,15 @@ class BurrowApi:
         if monitor is None:
             raise NotFound(message)
         return monitor
+
+    @staticmethod
+    def _snapshot(monitor: LagMonitor) -> LagSnapshot:
+        """Return the verdicts; without any, a group that exists would seem not to."""
+        snapshot = monitor.snapshot
+        if not snapshot.time_ms:
+            reason = snapshot.error or "the first round of requests is not complete"
+            raise NotRead(f"cluster not read yet: {reason}")
+        return snapshot
 
     def _module(self, cluster: str) -> Json:
         monitor = self._monitor(cluster, "cluster module not found")
@@ -108,7 +128,7 @@ class BurrowApi:
         }
 
     def _topics(self, monitor: LagMonitor, rest: Sequence[str]) -> Json | None:
-        snapshot = monitor.snapshot
+        snapshot = self._snapshot(monitor)
         match rest:
             case []:
                 return {"message": "topic list returned", "topics": sorted(snapshot.topics)}
@@ -126,7 +146,7 @@ class BurrowApi:
 
     def _consumers(self, cluster: str, rest: Sequence[str]) -> Json | None:
         monitor = self._clusters.get(cluster)
-        groups = {} if monitor is None else monitor.snapshot.groups
+        groups = {} if monitor is None else self._snapshot(monitor).groups
         match rest:
             case []:
                 self._monitor(cluster)

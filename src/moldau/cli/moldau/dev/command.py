@@ -57,6 +57,16 @@ MetricsPort = Annotated[
 ]
 WebConsole = Annotated[bool, typer.Option("--console", help="Run the web console, too.")]
 ConsolePort = Annotated[int, typer.Option(metavar="PORT", min=0, max=65535, help="Port of the web console.")]
+LagWindow = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SECONDS",
+        min=1,
+        max=3600,
+        help="Time over which the console judges lag.",
+        show_default="120",
+    ),
+]
 ConnectPort = Annotated[
     int, typer.Option(metavar="PORT", min=0, max=65535, help="Port of the Connect worker.")
 ]
@@ -95,6 +105,7 @@ def dev(
     rest_port: RestPort = 8082,
     console: WebConsole = False,
     console_port: ConsolePort = 8080,
+    lag_window: LagWindow = None,
     connect_port: ConnectPort = 8083,
     metrics_port: MetricsPort = None,
     log_format: LogFormat = "text",
@@ -121,7 +132,7 @@ def dev(
         chosen = [(registry, registry_port), (rest, rest_port), (connect, connect_port)]
         ports = [each if wanted or all_services else None for wanted, each in chosen]
         ports.append(console_port if console else None)
-        with DevServices(*ports, verbose=verbose) as services:
+        with DevServices(*ports, lag_window_s=lag_window, verbose=verbose) as services:
             # Of a setting that is given twice, the last one counts: that of the user.
             remote = tiered_settings(data, count) if tiered else ()
             settings = (*services.broker_settings, *remote, *(setting or ()))

@@ -32,12 +32,14 @@ class DevServices:
         connect_port: int | None,
         console_port: int | None,
         *,
+        lag_window_s: float | None = None,
         verbose: bool,
     ) -> None:
         self._registry_port = registry_port
         self._rest_port = rest_port
         self._connect_port = connect_port
         self._console_port = console_port
+        self._lag_window_s = lag_window_s
         self._verbose = verbose
         self._processes: list[subprocess.Popen[bytes]] = []
 
@@ -82,7 +84,8 @@ class DevServices:
             return
         if self._console_port:
             announce(f"  web console        http://localhost:{self._console_port}")
-        self._run(_CONSOLE, [*options, "--port", str(self._console_port), "--set", "login=none"])
+        window = [] if self._lag_window_s is None else ["--lag-window", str(self._lag_window_s)]
+        self._run(_CONSOLE, [*options, "--port", str(self._console_port), "--set", "login=none", *window])
 
     def report_exits(self, announce: Callable[[str], None]) -> None:
         """Report services that have exited."""

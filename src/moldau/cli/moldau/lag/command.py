@@ -50,6 +50,8 @@ def new_parser() -> ToolParser:
     parser.option(
         "--window", "SECONDS", f"Time over which lag is judged, {_WINDOW_S:.0f} by default.", type=float
     )
+    # The name of this option of the console.
+    parser.hidden("--lag-window", dest="window", type=float)
     parser.option(
         "--interval",
         "SECONDS",

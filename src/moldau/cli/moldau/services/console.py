@@ -59,6 +59,15 @@ def _add_options(parser: ToolParser) -> None:
     parser.option(
         "--pipelines", "FOLDER", "State folder of the pipelines on this machine.", dest="pipelines.folder"
     )
+    parser.option(
+        "--lag-window", "SECONDS", "Time over which lag is judged, 120 by default.", dest="lag.window.seconds"
+    )
+    parser.option(
+        "--alert-webhook",
+        "URL",
+        "Send a POST with JSON to this URL when the status of a group changes.",
+        dest="alert.webhook",
+    )
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
-from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
+from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, header_schema_id_serializer
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
@@ -97,7 +97,7 @@ def test_unregistered_records_are_named_and_the_batch_is_not_appended(world: Wor
     assert f"{UNKNOWN_ID}, which the schema registry does not have" in errors[2]
     no_frame = refused(world.produce(topic, b"plain", framed(known), b"", b"\0\0", codec=codec))
     assert list(no_frame) == [0, 2, 3]
-    assert "the magic byte is 112" in no_frame[0]
+    assert "the magic byte is 112, not 0 or 1" in no_frame[0]
     assert end_offset(world, topic) == 3
 
 
@@ -203,6 +203,36 @@ def test_producers_of_confluent(world: World, settings: dict[str, Any]) -> None:
     assert producer.flush(30) == 0
     assert outcomes[-1] is None
     assert end_offset(world, topic) == 11
+
+
+def test_schema_ids_in_headers(world: World) -> None:
+    create_and_wait(world.bootstrap, "headers", config=KEYS | VALUES)
+    settings = {"schema.id.serializer": header_schema_id_serializer}
+    outcomes: list[KafkaError | None] = []
+    producer = Producer({"bootstrap.servers": world.bootstrap, "compression.type": "lz4"})
+
+    def send(subjects_of: str, value_schema: str) -> None:
+        headers: list[tuple[str, bytes]] = []
+        parts = [
+            AvroSerializer(world.client, text, conf=settings)(
+                data, SerializationContext(subjects_of, field, headers)
+            )
+            for text, data, field in (
+                (TEXT, "k", MessageField.KEY),
+                (value_schema, {"id": "1"}, MessageField.VALUE),
+            )
+        ]
+        assert [name for name, _ in headers] == ["__key_schema_id", "__value_schema_id"]
+        key, value = parts
+        producer.produce("headers", value, key, headers=headers, on_delivery=lambda e, _: outcomes.append(e))
+        assert producer.flush(30) == 0
+
+    send("headers", ORDER)
+    send("other", ORDER.replace("Order", "Unregistered"))
+    assert outcomes[0] is None
+    assert outcomes[1] is not None
+    assert outcomes[1].code() == ErrorCode.INVALID_RECORD
+    assert end_offset(world, "headers") == 1
 
 
 def test_cached_ids_are_accepted_while_the_registry_is_down(world: World) -> None:

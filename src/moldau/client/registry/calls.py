@@ -15,6 +15,7 @@ from moldau.client.registry.types import (
     LATEST,
     Association,
     Compatibility,
+    ContextId,
     RegisteredSchema,
     Schema,
     SubjectVersion,
@@ -141,13 +142,27 @@ def referenced_by(subject: str, version: Version) -> Call[list[int]]:
     return Call("GET", _path("subjects", subject, "versions", version, "referencedby"), _same)
 
 
-def versions_of_id(id: int, deleted: bool = False, offset: int = 0) -> Call[list[SubjectVersion]]:
-    """Return the versions with an id, from the position `offset` on; a registry returns 1,000 by default."""
+def versions_of_id(
+    id: int, deleted: bool = False, offset: int = 0, subject: str | None = None
+) -> Call[list[SubjectVersion]]:
+    """Return the versions with an id, from the position `offset` on; a registry returns 1,000 by default.
+
+    The subject names the context of the id.
+    """
     return Call(
         "GET",
         _path("schemas", "ids", id, "versions"),
         lambda answer: [SubjectVersion(one["subject"], one["version"]) for one in answer],
-        _query(deleted=deleted, offset=offset),
+        _query(deleted=deleted, offset=offset, subject=subject),
+    )
+
+
+def ids_of_guid(guid: str) -> Call[list[ContextId]]:
+    """Return the ids of a schema, one per context that has it."""
+    return Call(
+        "GET",
+        _path("schemas", "guids", guid, "ids"),
+        lambda answer: [ContextId(one.get("context") or ".", int(one["id"])) for one in answer],
     )
 
 

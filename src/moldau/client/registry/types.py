@@ -108,6 +108,13 @@ class SubjectVersion(NamedTuple):
     version: int
 
 
+class ContextId(NamedTuple):
+    """The id of a schema in a context; the default context is `.`."""
+
+    context: str
+    id: int
+
+
 class Compatibility(NamedTuple):
     """The result of a compatibility test. The messages are filled with `verbose`."""
 

@@ -2,7 +2,9 @@
 
 A topic with `confluent.key.schema.validation` or `confluent.value.schema.validation` accepts a record only if
 the schema registry has the schema that the record names, registered under the subject that the topic's
-subject name strategy gives. Null keys and values have no schema and are accepted. The data is not read.
+subject name strategy gives, or under the subject that this one is an alias of. The record names the schema in
+front of its data or in a header, by id or by GUID. Null keys and values have no schema and are accepted. The
+data is not read.
 
 - An id that was found is cached without limit of time, because a schema never changes; an id that was not
   found is cached for `confluent.missing.id.cache.ttl.sec`. Both caches are bounded.
@@ -31,12 +33,13 @@ from moldau.base.ids import TopicPartition
 from moldau.base.pool import Pool
 from moldau.client.registry.cache import BoundedCache
 from moldau.client.registry.client import AsyncRegistryClient
-from moldau.client.registry.types import RegistryError, Schema, SubjectVersion
+from moldau.client.registry.types import RegistryError, Schema
 from moldau.config.broker.config import BrokerConfig
 from moldau.config.topic import RECORD_NAME_STRATEGY, TOPIC_NAME_STRATEGY
+from moldau.server.partitions.registrations import Registrations, UnknownSchema, guid
 from moldau.storage.log.append import RecordError, refused_records
 from moldau.storage.log.config import LogConfig
-from moldau.storage.log.schema_ids import SchemaIds
+from moldau.storage.log.schema_ids import SchemaIds, SchemaKey
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor_pb2 import DescriptorProto
@@ -57,7 +60,6 @@ _MOST_MISSING = 1000
 _MOST_REFUSED_IDS = 10
 _MOST_ERRORS = 1000
 _MAX_ID = 2**31 - 1
-_SCHEMA_NOT_FOUND = 40403
 _SERVER_ERROR = 500
 
 
@@ -83,8 +85,8 @@ class SubjectOfSchema:
     def needs_record_names(self) -> bool:
         return self._strategy != TOPIC_NAME_STRATEGY
 
-    def cache_key(self, id: int) -> tuple[str, str, bool, int]:
-        return (self._topic, self._strategy, self._key, id)
+    def cache_key(self, schema: SchemaKey) -> tuple[str, str, bool, SchemaKey]:
+        return (self._topic, self._strategy, self._key, schema)
 
     def names(self, record_names: tuple[str, ...]) -> tuple[str, ...]:
         """Return the subjects that are accepted: one per name of a record type of the schema."""
@@ -98,6 +100,7 @@ class SubjectOfSchema:
 class SchemaValidator:
     def __init__(self, client: AsyncRegistryClient, clock: Clock, pool: Pool, config: BrokerConfig) -> None:
         self._client = client
+        self._registrations = Registrations(client)
         self._clock = clock
         self._pool = pool
         self._missing_seconds = config.integer("confluent.missing.id.cache.ttl.sec")
@@ -145,13 +148,13 @@ class SchemaValidator:
         await asyncio.gather(*self._look_ups.values(), return_exceptions=True)
         await self._client.close()
 
-    async def _problem(self, subject: SubjectOfSchema, id: int) -> str | None:
+    async def _problem(self, subject: SubjectOfSchema, schema: SchemaKey) -> str | None:
         """Return why a schema is not accepted, or None."""
-        key = subject.cache_key(id)
+        key = subject.cache_key(schema)
         if self._known.get(key) is not None:
             return None
-        if id > _MAX_ID:
-            return _unknown(subject, id)
+        if isinstance(schema, int) and schema > _MAX_ID:
+            return _unknown(subject, schema)
         problem: str | None = self._missing.get(key)
         if problem is not None:
             return problem
@@ -159,7 +162,7 @@ class SchemaValidator:
         if look_up is None:
             if len(self._look_ups) >= _MOST_LOOK_UPS:
                 raise _refusal(f"{_MOST_LOOK_UPS} other ids are being looked up")
-            look_up = self._look_ups[key] = asyncio.create_task(self._look_up(subject, id))
+            look_up = self._look_ups[key] = asyncio.create_task(self._look_up(subject, schema))
             look_up.add_done_callback(partial(self._ended, key))
         return await asyncio.shield(look_up)
 
@@ -169,7 +172,7 @@ class SchemaValidator:
             # The batches that asked may have given up, so that none retrieves the error.
             look_up.exception()
 
-    async def _look_up(self, subject: SubjectOfSchema, id: int) -> str | None:
+    async def _look_up(self, subject: SubjectOfSchema, schema: SchemaKey) -> str | None:
         """Ask the registry and keep its answer."""
         async with self._slots:
             now = self._clock.monotonic()
@@ -177,48 +180,36 @@ class SchemaValidator:
                 raise _refusal("it could not be reached a moment ago")
             try:
                 async with asyncio.timeout(_LONGEST_SECONDS):
-                    problem = await self._ask(subject, id)
+                    problem = await self._ask(subject, schema)
             except TimeoutError:
                 raise self._unavailable(f"no answer within {_LONGEST_SECONDS:g} seconds") from None
         if problem is None:
-            self._known.put(subject.cache_key(id), True)
+            self._known.put(subject.cache_key(schema), True)
         elif self._missing_seconds > 0:
-            self._missing.put(subject.cache_key(id), problem, self._missing_seconds)
+            self._missing.put(subject.cache_key(schema), problem, self._missing_seconds)
         return problem
 
-    async def _ask(self, subject: SubjectOfSchema, id: int) -> str | None:
+    async def _ask(self, subject: SubjectOfSchema, schema: SchemaKey) -> str | None:
         try:
             if not self._loaded:
                 await self._pool.run(self._client.load)
                 self._loaded = True
-            accepted = subject.names(await self._record_names(id) if subject.needs_record_names else ())
-            is_registered = await self._is_registered(id, accepted)
+            accepted = subject.names(await self._record_names(schema) if subject.needs_record_names else ())
+            is_registered = await self._registrations.has(schema, accepted)
+        except UnknownSchema:
+            return _unknown(subject, schema)
         except RegistryError as error:
-            if error.error_code == _SCHEMA_NOT_FOUND:
-                return _unknown(subject, id)
             if error.status == 0 or error.status >= _SERVER_ERROR:
                 raise self._unavailable(error.message or "") from error
             self._report(error.message or "")
             raise _refusal(error.message or "") from error
         except _Unparsable as error:
-            return f"the {subject.part} names the schema id {id}, which cannot be parsed: {error}"
+            return f"{_names(subject, schema)}, which cannot be parsed: {error}"
         self._failed_at = None
-        return None if is_registered else _not_registered(subject, id, accepted)
+        return None if is_registered else _not_registered(subject, schema, accepted)
 
-    async def _is_registered(self, id: int, accepted: tuple[str, ...]) -> bool:
-        """Return whether a subject has the id; a registry lists the subjects in pages."""
-        seen: set[SubjectVersion] = set()
-        while True:
-            page = await self._client.versions_of_id(id, offset=len(seen))
-            if any(version.subject in accepted for version in page):
-                return True
-            # Older registries have no pages and return the whole list again.
-            if seen.issuperset(page):
-                return False
-            seen.update(page)
-
-    async def _record_names(self, id: int) -> tuple[str, ...]:
-        schema = await self._client.schema_by_id(id)
+    async def _record_names(self, key: SchemaKey) -> tuple[str, ...]:
+        schema = await self._registrations.schema(key)
         references = await self._client.referenced_texts(schema) if schema.schema_type == "PROTOBUF" else {}
         try:
             return await self._pool.run(record_names_of, schema, references)
@@ -288,23 +279,30 @@ def _message_names(message: DescriptorProto) -> Iterator[str]:
             yield f"{message.name}.{name}"
 
 
-def _named(topic: str, config: LogConfig, ids: SchemaIds) -> Iterator[tuple[SubjectOfSchema, int, list[int]]]:
-    """Yield the ids of the keys and of the values, with the numbers of their records."""
+def _named(
+    topic: str, config: LogConfig, ids: SchemaIds
+) -> Iterator[tuple[SubjectOfSchema, SchemaKey, list[int]]]:
+    """Yield the schemas of the keys and of the values, with the numbers of their records."""
     parts = (
         (ids.keys, SubjectOfSchema(topic, config.confluent_key_subject_name_strategy, key=True)),
         (ids.values, SubjectOfSchema(topic, config.confluent_value_subject_name_strategy, key=False)),
     )
     for found, subject in parts:
-        for id, numbers in (found or {}).items():
-            yield subject, id, numbers
+        for schema, numbers in (found or {}).items():
+            yield subject, schema, numbers
 
 
-def _unknown(subject: SubjectOfSchema, id: int) -> str:
-    return f"the {subject.part} names the schema id {id}, which the schema registry does not have"
+def _names(subject: SubjectOfSchema, schema: SchemaKey) -> str:
+    named = f"id {schema}" if isinstance(schema, int) else f"GUID {guid(schema)}"
+    return f"the {subject.part} names the schema {named}"
 
 
-def _not_registered(subject: SubjectOfSchema, id: int, accepted: tuple[str, ...]) -> str:
+def _unknown(subject: SubjectOfSchema, schema: SchemaKey) -> str:
+    return f"{_names(subject, schema)}, which the schema registry does not have"
+
+
+def _not_registered(subject: SubjectOfSchema, schema: SchemaKey, accepted: tuple[str, ...]) -> str:
     if not accepted:
-        return f"the {subject.part} names the schema id {id}, whose record type has no name"
+        return f"{_names(subject, schema)}, whose record type has no name"
     names = " or ".join(accepted[:3])
-    return f"the {subject.part} names the schema id {id}, which is not registered under the subject {names}"
+    return f"{_names(subject, schema)}, which is not registered under the subject {names}"

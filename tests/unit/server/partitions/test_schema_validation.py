@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from uuid import UUID
 
 import pytest
 
@@ -18,7 +20,7 @@ from moldau.http.server import HttpServer
 from moldau.http.settings import HttpSettings
 from moldau.server.partitions.schema_validation import SchemaValidator, SubjectOfSchema, record_names_of
 from moldau.storage.log.config import LogConfig
-from moldau.storage.log.schema_ids import SchemaIds
+from moldau.storage.log.schema_ids import SchemaIds, SchemaKey
 from tests.unit.config.node_properties import node
 from tests.unit.registry.requests import TestRegistry, on_a_loop
 
@@ -96,9 +98,9 @@ class Served:
         else:
             await self.registry.application(scope, receive, send)
 
-    async def refusal(self, topic: str, id: int, timeout_ms: int = 5000) -> KafkaError | None:
-        """Return the error of a batch with one record that names the id."""
-        ids = SchemaIds(None, {id: [0]})
+    async def refusal(self, topic: str, schema: SchemaKey, timeout_ms: int = 5000) -> KafkaError | None:
+        """Return the error of a batch with one record that names the schema."""
+        ids = SchemaIds(None, {schema: [0]})
         try:
             await self.validator.check(TopicPartition(topic, 0), LogConfig(), ids, timeout_ms)
         except KafkaError as error:
@@ -116,13 +118,13 @@ def validator(url: str) -> SchemaValidator:
 
 
 @asynccontextmanager
-async def served(**settings: int) -> AsyncIterator[Served]:
+async def served(path: str = "", **settings: int) -> AsyncIterator[Served]:
     world = Served(await TestRegistry(**settings).start())
     server = HttpServer(
         HttpSettings.from_properties({"listeners": "http://127.0.0.1:0"}, default_port=0), SystemClock()
     )
     server.bind()
-    world.validator = validator(server.urls[0])
+    world.validator = validator(server.urls[0] + path)
     await server.open(world)
     try:
         yield world
@@ -140,6 +142,62 @@ async def test_an_id_of_more_subjects_than_a_page_has_is_accepted() -> None:
         assert await world.refusal("topic-24", 1) is None
         refused = await world.refusal("topic-25", 1)
         assert refused is not None and refused.code == ErrorCode.INVALID_RECORD
+
+
+@on_a_loop
+async def test_schemas_are_found_by_their_guid() -> None:
+    async with served() as world:
+        answer = await world.registry.register("orders-value", '"string"')
+        guid = UUID(json.loads(answer.body)["guid"]).bytes
+        assert await world.refusal("orders", guid) is None
+        elsewhere = await world.refusal("other", guid)
+        assert elsewhere is not None and "not registered under the subject other-value" in str(elsewhere)
+        unknown = await world.refusal("orders", bytes(16))
+        assert unknown is not None and unknown.code == ErrorCode.INVALID_RECORD
+        assert f"GUID {UUID(int=0)}, which the schema registry does not have" in str(unknown)
+
+
+async def set_alias(world: Served, subject: str, alias: str) -> None:
+    answer = await world.registry.ask("PUT", f"/config/{subject}", {"alias": alias})
+    assert answer.status == 200, answer.body
+
+
+@on_a_loop
+async def test_schema_of_the_subject_that_an_alias_names_is_accepted() -> None:
+    async with served() as world:
+        await world.registry.register("canonical", '"string"')
+        await world.registry.register("other", '"int"')
+        assert await world.refusal("orders", 1) is not None
+        await set_alias(world, "orders-value", "canonical")
+        assert await world.refusal("orders", 1) is None
+        assert await world.refusal("orders", 2) is not None
+
+
+@on_a_loop
+async def test_alias_may_name_a_subject_of_another_context() -> None:
+    async with served() as world:
+        answer = await world.registry.register(":.staging:orders", '"string"')
+        guid = UUID(json.loads(answer.body)["guid"]).bytes
+        await set_alias(world, "orders-value", ":.staging:orders")
+        assert await world.refusal("orders", 1) is None
+        assert await world.refusal("orders", guid) is None
+        # Id 2 exists in the default context only.
+        await world.registry.register("first", '"int"')
+        await world.registry.register("second", '"long"')
+        refused = await world.refusal("orders", 2)
+        assert refused is not None and refused.code == ErrorCode.INVALID_RECORD
+
+
+@on_a_loop
+async def test_ids_belong_to_the_context_of_the_url() -> None:
+    async with served("/contexts/.staging") as world:
+        await world.registry.register("orders-value", '"int"')
+        answer = await world.registry.register(":.staging:orders-value", '"string"')
+        await world.registry.register("payments-value", '"long"')
+        assert await world.refusal("orders", 1) is None
+        assert await world.refusal("orders", UUID(json.loads(answer.body)["guid"]).bytes) is None
+        assert await world.refusal("payments", 1) is not None
+        assert await world.refusal("payments", 2) is not None
 
 
 @on_a_loop

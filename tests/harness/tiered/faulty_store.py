@@ -11,6 +11,10 @@ from moldau.tiered.stores.folder import FolderStore
 from moldau.tiered.stores.interface import RemoteStoreError, SegmentIndexes, SegmentSource
 
 COPY, READ, DELETE, SLOW, DAMAGED, HANG = "copy", "read", "delete", "slow", "damaged", "hang"
+#: A mistake in the plug-in: every call raises an exception that has nothing to do with stores.
+BUG = "bug"
+#: The plug-in returns more metadata of its own than is allowed.
+METADATA = "metadata"
 SLOW_SECONDS = 1.5
 
 
@@ -20,8 +24,11 @@ class FaultyStore(FolderStore):
     def __init__(self, configs: Mapping[str, str]) -> None:
         super().__init__(configs)
         self._faults = Path(configs["dir"]) / "faults"
+        self.deleted: list[RemoteSegment] = []
 
     def _check(self, fault: str) -> None:
+        if self._has(BUG):
+            raise ZeroDivisionError("a mistake in the store")
         if self._has(fault):
             raise RemoteStoreError(f"503 Slow Down: {fault} is not possible now")
 
@@ -34,7 +41,7 @@ class FaultyStore(FolderStore):
         self._check(COPY)
         while self._has(HANG):
             time.sleep(0.05)
-        return custom
+        return b"x" * 1000 if self._has(METADATA) else custom
 
     def read(self, segment: RemoteSegment, position: int, size: int) -> bytes:
         self._check(READ)
@@ -52,6 +59,7 @@ class FaultyStore(FolderStore):
 
     def delete(self, segment: RemoteSegment) -> None:
         self._check(DELETE)
+        self.deleted.append(segment)
         super().delete(segment)
 
 

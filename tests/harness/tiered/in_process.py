@@ -1,4 +1,4 @@
-"""A node in this process with tiered storage in a folder, and a topic whose closed segments are only there."""
+"""A node in this process with tiered storage in a folder, and topics whose closed segments are only there."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from moldau.network.client import NodeConnection
 from moldau.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from moldau.server.node import Node
+from moldau.server.tiered.partitions import TieredPartition
 from moldau.server.tiered.tiered_storage import TieredStorage
 from tests.harness.nodes.node import connected, running_node
+from tests.harness.tiered.faulty_store import FaultyStore
 from tests.harness.tiered.worlds import SEGMENT_BYTES, tiered_config
 from tests.harness.wire.batches import batch
 from tests.harness.wire.requests import produce_request
@@ -36,6 +38,13 @@ class TieredNode:
         tiered = self.node.broker.tiered
         assert tiered is not None
         return tiered
+
+    @property
+    def faulty_store(self) -> FaultyStore:
+        """The store of a node that was started with the class `FaultyStore`."""
+        store = self.tiered.store.plugin
+        assert isinstance(store, FaultyStore)
+        return store
 
     async def create(self, topic: str, configs: dict[str, str] | None = None) -> bytes:
         own = _TIERED if configs is None else configs
@@ -61,6 +70,10 @@ class TieredNode:
         await self.produce(topic, count)
         await until(lambda: self.local_start(topic) >= count - 1)
         return topic_id
+
+    def partition(self, topic: str) -> TieredPartition:
+        (found,) = [each for each in self.tiered.partitions if each.id.topic == topic]
+        return found
 
     def local_start(self, topic: str) -> int:
         log = self.node.broker.replicas.by_name(topic, 0).usable_log()

@@ -79,9 +79,10 @@ class FollowerState:
                 f"offset {wanted.last_remote_offset} of {partition_id} is not in the remote tier yet",
             )
         try:
-            return await self._store.read(
-                self._load, partition_id.topic_partition, segment, wanted.log_start_offset
-            )
+            async with self._store.followers:
+                return await self._store.read(
+                    self._load, partition_id.topic_partition, segment, wanted.log_start_offset
+                )
         except (RemoteStoreError, CorruptSnapshot, ValueError, IndexError) as error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
 

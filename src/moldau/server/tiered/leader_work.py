@@ -8,7 +8,6 @@ its record was in time.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Sequence
 
@@ -20,7 +19,7 @@ from moldau.server.tiered.partitions import TieredPartition
 from moldau.server.tiered.quota import RemoteQuota
 from moldau.server.tiered.segment_source import LocalSegment
 from moldau.server.tiered.settings import TieredSettings
-from moldau.server.tiered.store import StoreCalls
+from moldau.server.tiered.store import CustomMetadataTooLarge, StoreCalls
 from moldau.storage.log.log import Log
 from moldau.tiered.state.copying import Candidate, candidates, only_local_bytes, planned_copy
 from moldau.tiered.state.lineage import highest_remote_offset, remote_log_start
@@ -65,7 +64,7 @@ class LeaderWork:
             remote, log.leader_epochs.entries, log.log_end_offset
         )
         try:
-            if log.config.copies_to_remote:
+            if log.config.copies_to_remote and tiered.refused_epoch != epoch:
                 await self._copy_all(tiered, log, epoch)
         finally:
             _show_copy_lag(tiered, log)
@@ -139,9 +138,13 @@ class LeaderWork:
             custom = await self._store.copy(segment, LocalSegment(log, candidate, segment))
             if not tiered.leads_in(epoch):
                 raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"another broker leads {tiered.id} now")
-        except (KafkaError, RemoteStoreError, OSError, asyncio.CancelledError) as error:
-            if not isinstance(error, asyncio.CancelledError):
-                await self._give_up(segment)
+        except CustomMetadataTooLarge as error:
+            # Another attempt would end like this one. As in Apache Kafka, the deletion gets the metadata.
+            tiered.refused_epoch = epoch
+            await self._give_up(error.segment)
+            raise
+        except (KafkaError, RemoteStoreError):
+            await self._give_up(segment)
             raise
         await self._metadata.move(segment, SegmentState.COPY_SEGMENT_FINISHED, custom)
         known = self._remote(tiered).get(segment.id)

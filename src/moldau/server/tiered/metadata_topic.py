@@ -115,6 +115,7 @@ class MetadataTopic:
         configs = {
             "cleanup.policy": "delete",
             "retention.ms": str(self._settings.metadata_retention_ms),
+            "min.insync.replicas": str(self._settings.metadata_min_isr),
             "remote.storage.enable": "false",
         }
         topic = CreatableTopic(

@@ -18,7 +18,9 @@ _BACKOFF = Backoff(0.5, 30.0)
 
 
 class TieredPartition:
-    """`led_epoch` is the leader epoch in which the remote log was last synchronized by this leader."""
+    """`led_epoch` is the leader epoch in which the remote log was last synchronized by this leader,
+    `refused_epoch` the one in which nothing more is copied, because the store's metadata are too large.
+    """
 
     __slots__ = (
         "_failures",
@@ -34,12 +36,13 @@ class TieredPartition:
         "log_size_bytes",
         "metadata_count",
         "partition",
+        "refused_epoch",
     )
 
     def __init__(self, partition_id: PartitionId, partition: Partition) -> None:
         self.id = partition_id
         self.partition = partition
-        self.led_epoch = -1
+        self.led_epoch = self.refused_epoch = -1
         self.busy = False
         self._failures = 0
         self._retry_at = 0.0

@@ -2,8 +2,9 @@
 
 A read runs in a thread of its own kind and is waited for at most `remote.fetch.max.wait.ms`. A read that
 takes longer continues: what it has loaded is in memory when the client asks again. If too many reads wait,
-or the quota is used up, the client gets no records this time, and not before it is of use to ask again. A store that fails is KAFKA_STORAGE_ERROR, and
-remote metadata that is still loading REPLICA_NOT_AVAILABLE; clients retry both.
+or the quota is used up, the client gets no records, and its response is held until another attempt may
+succeed. A store that fails is KAFKA_STORAGE_ERROR, and remote metadata that is still loading
+REPLICA_NOT_AVAILABLE; clients retry both.
 """
 
 from __future__ import annotations

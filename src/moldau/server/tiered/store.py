@@ -11,12 +11,14 @@ from typing import ParamSpec, TypeVar
 
 from moldau.base.pool import Pool
 from moldau.server.tiered.settings import TieredSettings
+from moldau.server.tiered.slots import Slots
 from moldau.server.tiered.traffic import TopicsRemoteTraffic
 from moldau.tiered.reading.chunks import ChunkCache
 from moldau.tiered.reading.index_cache import IndexCache
 from moldau.tiered.reading.reader import RemoteReader
 from moldau.tiered.state.segments import RemoteSegment
 from moldau.tiered.stores.interface import RemoteStore, RemoteStoreError, SegmentSource
+from moldau.tiered.stores.plugin import StorePlugin
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -27,8 +29,27 @@ _CLOSE_SECONDS = 5.0
 MakePool = Callable[[int, str], Pool]
 
 
+_COPIERS = "remote.log.manager.copier.thread.pool.size"
+_DELETERS = "remote.log.manager.expiration.thread.pool.size"
+_FOLLOWERS = "remote.log.manager.follower.thread.pool.size"
+_READERS = "remote.log.reader.threads"
+
+
+class CustomMetadataTooLarge(RemoteStoreError):
+    """The store has copied a segment, and returned more metadata of its own than is allowed."""
+
+    def __init__(self, segment: RemoteSegment, limit: int) -> None:
+        size = len(segment.custom_metadata or b"")
+        super().__init__(
+            f"the store returned {size} bytes of metadata for {segment}, more than "
+            f"remote.log.metadata.custom.metadata.max.bytes={limit}; nothing more of this partition is "
+            "copied until it has another leader or the broker is restarted"
+        )
+        self.segment = segment
+
+
 class StoreCalls:
-    """`copiers` and `deleters` bound how many partitions do this at the same time."""
+    """`copiers`, `deleters` and `followers` bound how many partitions do this at the same time."""
 
     def __init__(
         self,
@@ -38,31 +59,36 @@ class StoreCalls:
         cache_folder: str,
         on_fetched: Callable[[RemoteSegment, int], None],
     ) -> None:
-        copiers = settings.integer("remote.log.manager.copier.thread.pool.size")
-        deleters = settings.integer("remote.log.manager.expiration.thread.pool.size")
-        readers = settings.integer("remote.log.reader.threads")
         self._settings = settings
-        self._store = store
+        self._store = StorePlugin(store)
         self.traffic = TopicsRemoteTraffic()
-        self.copiers = asyncio.Semaphore(copiers)
-        self.deleters = asyncio.Semaphore(deleters)
-        self._copy_pool = make_pool(copiers, "moldau-remote-copy")
-        self._delete_pool = make_pool(deleters, "moldau-remote-delete")
-        self._read_pool = make_pool(readers, "moldau-remote-read")
+        self.copiers = Slots(lambda: settings.integer(_COPIERS))
+        self.deleters = Slots(lambda: settings.integer(_DELETERS))
+        self.followers = Slots(lambda: settings.integer(_FOLLOWERS))
+        self._copy_pool = make_pool(settings.integer(_COPIERS), "moldau-remote-copy")
+        self._delete_pool = make_pool(settings.integer(_DELETERS), "moldau-remote-delete")
+        self._read_pool = make_pool(settings.integer(_READERS), "moldau-remote-read")
         self.indexes = IndexCache(
-            store, cache_folder, settings.integer("remote.log.index.file.cache.total.size.bytes")
+            self._store, cache_folder, settings.integer("remote.log.index.file.cache.total.size.bytes")
         )
-        self._chunks = ChunkCache(store, on_fetched)
+        self._chunks = ChunkCache(self._store, on_fetched)
         self.reader = RemoteReader(self.indexes, self._chunks)
         self.pending_reads = 0
+
+    @property
+    def plugin(self) -> RemoteStore:
+        """The remote store as the configuration names it."""
+        return self._store.store
 
     def apply_settings(self) -> None:
         """Apply dynamic configs."""
         settings = self._settings
         self.indexes.max_bytes = settings.integer("remote.log.index.file.cache.total.size.bytes")
-        self._copy_pool.resize(settings.integer("remote.log.manager.copier.thread.pool.size"))
-        self._delete_pool.resize(settings.integer("remote.log.manager.expiration.thread.pool.size"))
-        self._read_pool.resize(settings.integer("remote.log.reader.threads"))
+        self._copy_pool.resize(settings.integer(_COPIERS))
+        self._delete_pool.resize(settings.integer(_DELETERS))
+        self._read_pool.resize(settings.integer(_READERS))
+        for slots in (self.copiers, self.deleters, self.followers):
+            slots.wake()
 
     async def copy(self, segment: RemoteSegment, source: SegmentSource) -> bytes | None:
         traffic = self.traffic.of(segment.partition_id.topic)
@@ -71,11 +97,8 @@ class StoreCalls:
         try:
             custom = await self._copy_pool.run(self._store.copy, segment, source)
             if custom is not None and len(custom) > limit:
-                raise RemoteStoreError(
-                    f"the store returned {len(custom)} bytes of metadata for {segment}, more than "
-                    f"remote.log.metadata.custom.metadata.max.bytes={limit}"
-                )
-        except (RemoteStoreError, OSError):
+                raise CustomMetadataTooLarge(segment._replace(custom_metadata=custom), limit)
+        except RemoteStoreError:
             traffic.copy_errors += 1
             raise
         traffic.copy_bytes += segment.size

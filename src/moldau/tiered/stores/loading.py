@@ -32,12 +32,14 @@ def load_store(class_name: str, class_path: str | None, configs: Mapping[str, st
         sys.path.append(class_path)
     try:
         store_class = getattr(importlib.import_module(module_name), name)
-    except (ImportError, AttributeError) as error:
+    except Exception as error:  # the module may be the operator's
         raise StoreNotLoaded(
             f"remote.log.storage.manager.class.name={class_name} cannot be loaded ({error}); it must name a "
             "Python class, and remote.log.storage.manager.class.path the folder of its module."
         ) from error
     try:
         return cast(RemoteStore, store_class(configs))
-    except (ValueError, TypeError) as error:
+    except ValueError as error:
         raise StoreNotLoaded(f"{class_name} cannot be used: {error}.") from error
+    except Exception as error:
+        raise StoreNotLoaded(f"{class_name} cannot be used: {type(error).__name__}: {error}.") from error

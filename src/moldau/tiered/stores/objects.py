@@ -11,7 +11,7 @@ A segment is two objects, because every request costs time and money:
 | `url` | required | `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///…` or `memory:///` |
 | `store.<option>` | | an option of obstore, such as `store.region`, `store.endpoint`, `store.access_key_id` |
 | `client.<option>` | | an option of its HTTP client, for example `client.timeout` |
-| `part.bytes` | 8 MiB | the size of the parts of an upload |
+| `part.bytes` | 8 MiB | the size of the parts of an upload, at least 5 MiB |
 | `retry.timeout.ms` | 30000 | how long a request is repeated after errors of the service |
 
 Credentials that are not set come from the environment, as with the tools of the provider.
@@ -35,7 +35,11 @@ from moldau.tiered.stores.interface import (
 _LOG = "log"
 _INDEXES = "indexes"
 _PART_BYTES = 8 * 1024 * 1024
+#: The limits of S3.
+_LEAST_PART_BYTES = 5 * 1024 * 1024
+_LARGEST_PART_BYTES = 5 * 1024 * 1024 * 1024
 _RETRY_TIMEOUT_MS = 30_000
+_LONGEST_RETRY_MS = 3_600_000
 _MAX_RETRIES = 10
 
 
@@ -52,10 +56,12 @@ class ObjectStore:
         url = configs.get("url")
         if not url:
             raise ValueError("the URL of the remote store is not set: set rsm.config.url")
-        retry_ms = int(configs.get("retry.timeout.ms", _RETRY_TIMEOUT_MS))
+        retry_ms = _integer(configs, "retry.timeout.ms", _RETRY_TIMEOUT_MS, 0, _LONGEST_RETRY_MS)
         self._obstore: Any = obstore
         self._errors: tuple[type[Exception], ...] = (BaseError, OSError)
-        self._part_bytes = int(configs.get("part.bytes", _PART_BYTES))
+        self._part_bytes = _integer(
+            configs, "part.bytes", _PART_BYTES, _LEAST_PART_BYTES, _LARGEST_PART_BYTES
+        )
         try:
             open_store: Any = from_url
             self._store: Any = open_store(
@@ -121,6 +127,17 @@ def _key(segment: RemoteSegment, kind: str) -> str:
     topic, topic_id, partition = segment.partition_id
     name = f"{segment.start_offset:020d}-{format_uuid(segment.id)}.{kind}"
     return f"{topic}-{format_uuid(topic_id)}/{partition}/{name}"
+
+
+def _integer(configs: Mapping[str, str], name: str, default: int, least: int, largest: int) -> int:
+    text = configs.get(name, str(default)).strip()
+    try:
+        value = int(text)
+    except ValueError:
+        raise ValueError(f"{name}={text} is not a number") from None
+    if not least <= value <= largest:
+        raise ValueError(f"{name}={text} must be between {least} and {largest}")
+    return value
 
 
 def _with_prefix(configs: Mapping[str, str], prefix: str) -> dict[str, str] | None:

@@ -21,6 +21,15 @@ from moldau.tiered.stores.objects import ObjectStore
 from tests.harness.tiered.s3 import s3_configs, s3_server
 from tests.harness.tiered.segments import Source, segment
 
+_MEMORY = {"url": "memory:///"}
+
+
+class Unusable:
+    """A store whose author made a mistake."""
+
+    def __init__(self, configs: Mapping[str, str]) -> None:
+        raise ZeroDivisionError("no")
+
 
 @pytest.fixture(scope="module")
 def s3() -> Iterator[str]:
@@ -126,6 +135,11 @@ def test_a_missing_transaction_index_is_noticed(tmp_path: Path) -> None:
         ("moldau.tiered.stores.folder.FolderStore", {}, "set rsm.config.dir"),
         ("moldau.tiered.stores.objects.ObjectStore", {}, "set rsm.config.url"),
         ("moldau.tiered.stores.objects.ObjectStore", {"url": "what://x"}, "cannot be used"),
+        ("moldau.tiered.stores.objects.ObjectStore", _MEMORY | {"part.bytes": "0"}, "part.bytes=0 must be"),
+        ("moldau.tiered.stores.objects.ObjectStore", _MEMORY | {"part.bytes": "-1"}, "part.bytes=-1 must be"),
+        ("moldau.tiered.stores.objects.ObjectStore", _MEMORY | {"part.bytes": "8M"}, "is not a number"),
+        ("moldau.tiered.stores.objects.ObjectStore", _MEMORY | {"retry.timeout.ms": "-1"}, "must be between"),
+        ("tests.unit.tiered.stores.test_stores.Unusable", {}, "ZeroDivisionError: no"),
     ],
 )
 def test_a_store_that_cannot_be_used_is_explained(name: str, configs: Mapping[str, str], reason: str) -> None:

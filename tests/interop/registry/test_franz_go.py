@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 
 from moldau.testing import Cluster
 from tests.harness.registry.instances import running_registry
+from tests.interop.go_programs import built
 
 pytestmark = pytest.mark.interop
 
@@ -20,15 +20,8 @@ CHECKS = re.findall(r'\{"([a-z-]+)", \w+\},', (MODULE / "registry" / "main.go").
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    if shutil.which("go") is None:
-        pytest.skip("Go is not installed (https://go.dev/dl)")
-    program = tmp_path_factory.mktemp("go") / "registry"
-    build = ["go", "build", "-o", str(program), "./registry"]
-    built = subprocess.run(build, cwd=MODULE, capture_output=True, text=True, timeout=170, check=False)
-    if built.returncode != 0 and "dial tcp" in built.stderr:
-        pytest.skip("the Go proxy cannot be reached")
-    assert built.returncode == 0, built.stderr
+def results() -> Iterator[dict[str, str]]:
+    program = built("registry")
     with Cluster() as cluster, running_registry(cluster.bootstrap_servers) as registry:
         command = [str(program), registry.url]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import shutil
+import subprocess
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +21,7 @@ from tests.harness.apache.node import free_port
 from tests.harness.apache.shared_folder import APACHE, MOLDAU, SharedFolder
 from tests.harness.security.client_settings import write_java_settings
 from tests.harness.security.kdc import REALM, Kdc, require_kerberos
+from tests.interop.go_programs import built
 from tests.interop.java_oracle import ask_java
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
@@ -93,3 +98,49 @@ def test_our_client_logs_in_with_a_key_table(port: int, kdc: Kdc) -> None:
             connection.close()
 
     assert asyncio.run(brokers()) == 1
+
+
+def test_franz_go_logs_in_with_a_key_table(port: int, kdc: Kdc) -> None:
+    program = built("secured")
+    connection = {
+        "Name": "franz-go",
+        "Bootstrap": f"localhost:{port}",
+        "Topic": f"kerberos-{uuid.uuid4().hex[:8]}",
+        "Mechanism": "GSSAPI",
+        "User": "dave",
+        "Realm": REALM,
+        "Configuration": kdc.environment["KRB5_CONFIG"],
+        "Keytab": str(kdc.add("dave")),
+    }
+    done = subprocess.run(
+        [program], input=json.dumps([connection]), capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.stdout == "franz-go\tOK\n", done.stdout + done.stderr
+
+
+def test_librdkafka_logs_in_with_a_key_table(port: int, kdc: Kdc) -> None:
+    """The wheel of librdkafka has no GSSAPI; Debian's kcat has."""
+    if shutil.which("kcat") is None:
+        pytest.skip("kcat is not installed (apt install kcat libsasl2-modules-gssapi-mit)")
+    keytab, topic = kdc.add("erin"), f"kerberos-{uuid.uuid4().hex[:8]}"
+    settings = [
+        "security.protocol=SASL_PLAINTEXT",
+        "sasl.mechanism=GSSAPI",
+        "sasl.kerberos.service.name=kafka",
+        f"sasl.kerberos.keytab={keytab}",
+        f"sasl.kerberos.principal=erin@{REALM}",
+    ]
+    options = ["-b", f"localhost:{port}", *(part for each in settings for part in ("-X", each))]
+
+    def kcat(*arguments: str, text: str = "") -> str:
+        command = ["kcat", *options, *arguments]
+        done = subprocess.run(
+            command, input=text, capture_output=True, text=True, timeout=60, check=False, env=dict(os.environ)
+        )
+        if "No worthy mechs" in done.stderr:
+            pytest.skip("Cyrus SASL has no GSSAPI (apt install libsasl2-modules-gssapi-mit)")
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    kcat("-P", "-t", topic, text="one\ntwo\n")
+    assert kcat("-C", "-t", topic, "-o", "beginning", "-e", "-q") == "one\ntwo\n"

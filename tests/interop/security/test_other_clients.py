@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
 import subprocess
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,14 +16,13 @@ import pytest
 from tests.harness.security.client_settings import WAYS, Way, librdkafka_settings, unsecured_token
 from tests.harness.security.login import open_prefix
 from tests.harness.security.secured_node import USERS, SecuredNode
-from tests.interop import jars
+from tests.interop.go_programs import built
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(240)]
 
 COUNT = 20
 VALUES = [f"value-{n}".encode() for n in range(COUNT)]
 _PATIENCE_SECONDS = 30.0
-_GO_MODULE = Path(__file__).parents[1] / "go"
 
 
 def _librdkafka(node: SecuredNode, way: Way, topic: str) -> list[bytes]:
@@ -137,14 +134,7 @@ def test_python_clients_produce_and_consume(secured: SecuredNode, client: str, w
 
 
 def test_franz_go_produces_and_consumes_with_every_mechanism(secured: SecuredNode) -> None:
-    if shutil.which("go") is None:
-        pytest.skip("Go is not installed (https://go.dev/dl)")
-    program = jars.FOLDER / "franz-go-secured"
-    build = ["go", "build", "-o", str(program), "./secured"]
-    built = subprocess.run(build, cwd=_GO_MODULE, capture_output=True, text=True, timeout=170, check=False)
-    if "dial tcp" in built.stderr:
-        pytest.skip("the Go proxy cannot be reached")
-    assert built.returncode == 0, built.stderr
+    program = built("secured")
     prefix = open_prefix(secured)
     connections = [_franz_go(secured, way, f"{prefix}{number}") for number, way in enumerate(WAYS)]
     done = subprocess.run(

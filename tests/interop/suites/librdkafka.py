@@ -13,6 +13,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.interop.suites import librdkafka_security as security
 from tests.interop.suites import packages
 from tests.interop.suites.suite import AUTHORIZER, CACHE, Command, Outcome, Ran, Suite
 
@@ -67,7 +68,8 @@ def _scenario(test: str) -> str:
 
 
 def _test_config(test: str) -> Mapping[str, str]:
-    return {"auto.create.topics.enable": "false"} if _scenario(test) == "noautocreate" else {}
+    created = {"auto.create.topics.enable": "false"} if _scenario(test) == "noautocreate" else {}
+    return created | security.node_config(test)
 
 
 def _has_slow_parts(number: str) -> bool:
@@ -79,12 +81,13 @@ def _has_slow_parts(number: str) -> bool:
 def _command(test: str, bootstrap: str) -> Command:
     configuration = CACHE / "librdkafka-conf" / f"{test}.conf"
     configuration.parent.mkdir(exist_ok=True)
-    configuration.write_text(f"bootstrap.servers={bootstrap}\ntest.topic.random=true\n")
+    lines = {"bootstrap.servers": bootstrap, "test.topic.random": "true", **security.client_config(test)}
+    configuration.write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
     number = test.partition("_")[0]
     quick = [] if _has_slow_parts(number) else ["-Q"]
     argv = ["./test-runner", *quick, "-L", "-p1", "-V", "4.3.0", "-s", _scenario(test)]
     env = {**os.environ, "TESTS": number, "RDKAFKA_TEST_CONF": str(configuration)}
-    env |= {"KAFKA_PATH": str(_TOOLS), "BROKERS": bootstrap}
+    env |= {"KAFKA_PATH": str(_TOOLS), "BROKERS": bootstrap, **security.environment(test)}
     env["LD_LIBRARY_PATH"] = f"{_folder()}/src:{_folder()}/src-cpp"
     return Command(argv, _folder() / "tests", env)
 

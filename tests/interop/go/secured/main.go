@@ -12,8 +12,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jcmturner/gokrb5/v8/client"
+	"github.com/jcmturner/gokrb5/v8/config"
+	"github.com/jcmturner/gokrb5/v8/keytab"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/kerberos"
 	"github.com/twmb/franz-go/pkg/sasl/oauth"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
@@ -22,10 +26,11 @@ import (
 const count = 20
 
 type connection struct {
-	Name, Bootstrap, Topic      string
-	Mechanism, User, Password   string
-	Token                       string
-	Authority, Certificate, Key string
+	Name, Bootstrap, Topic       string
+	Mechanism, User, Password    string
+	Token                        string
+	Realm, Configuration, Keytab string
+	Authority, Certificate, Key  string
 }
 
 func main() {
@@ -89,12 +94,30 @@ func (c connection) options() ([]kgo.Opt, error) {
 		options = append(options, kgo.SASL(scram.Auth{User: c.User, Pass: c.Password}.AsSha512Mechanism()))
 	case "OAUTHBEARER":
 		options = append(options, kgo.SASL(oauth.Auth{Token: c.Token}.AsMechanism()))
+	case "GSSAPI":
+		user, err := c.kerberos()
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, kgo.SASL(kerberos.Auth{Client: user, Service: "kafka", PersistAfterAuth: true}.AsMechanism()))
 	}
 	if c.Authority == "" {
 		return options, nil
 	}
 	settings, err := c.tls()
 	return append(options, kgo.DialTLSConfig(settings)), err
+}
+
+func (c connection) kerberos() (*client.Client, error) {
+	settings, err := config.Load(c.Configuration)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := keytab.Load(c.Keytab)
+	if err != nil {
+		return nil, err
+	}
+	return client.NewWithKeytab(c.User, c.Realm, keys, settings, client.DisablePAFXFAST(true)), nil
 }
 
 func (c connection) tls() (*tls.Config, error) {

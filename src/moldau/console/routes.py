@@ -9,10 +9,7 @@ from moldau.console.pages import (
     acls,
     brokers,
     connectors,
-    files,
-    following,
     groups,
-    messages,
     overview,
     pipelines,
     quotas,
@@ -23,6 +20,7 @@ from moldau.console.pages import (
     topics,
     users,
 )
+from moldau.console.pages.messages import browsing, files, record, writing
 from moldau.console.web.call import Call
 
 Handler = Callable[[Call], Awaitable[Any]]
@@ -32,14 +30,14 @@ ROUTES: Final[tuple[tuple[str, str, Handler], ...]] = (
     ("GET", "/events", overview.events),
     ("GET", "/topics", topics.topics),
     ("POST", "/topics", topics.create_topic),
-    ("GET", "/topics/{topic}", messages.messages),
-    ("GET", "/topics/{topic}/messages", messages.messages),
-    ("POST", "/topics/{topic}/messages", messages.send),
-    ("GET", "/topics/{topic}/messages/search", following.search),
-    ("GET", "/topics/{topic}/messages/follow", following.follow),
+    ("GET", "/topics/{topic}", browsing.messages),
+    ("GET", "/topics/{topic}/messages", browsing.messages),
+    ("POST", "/topics/{topic}/messages", writing.send),
+    ("GET", "/topics/{topic}/messages/search", browsing.search),
+    ("GET", "/topics/{topic}/messages/follow", browsing.follow),
     ("GET", "/topics/{topic}/messages/export", files.export),
     ("POST", "/topics/{topic}/messages/import", files.import_records),
-    ("GET", "/topics/{topic}/messages/{partition}/{offset}", messages.message),
+    ("GET", "/topics/{topic}/messages/{partition}/{offset}", record.message),
     ("GET", "/topics/{topic}/partitions", topic.partitions),
     ("POST", "/topics/{topic}/partitions", topics.add_partitions),
     ("GET", "/topics/{topic}/configuration", topic.configuration),

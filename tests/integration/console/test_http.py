@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import html
 import json
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -81,29 +86,117 @@ def test_records_are_written_read_and_searched(console: Api, bootstrap: str, top
     assert console("GET", f"{path}/0/9").status == 404
 
 
-def test_exported_records_can_be_imported(console: Api, bootstrap: str, topic: str) -> None:
+def test_the_url_of_a_filtered_page_is_json_with_what_it_finds(
+    console: Api, bootstrap: str, topic: str
+) -> None:
+    create(bootstrap, topic, 2)
+    path = f"/topics/{topic}/messages"
+    lines = [json.dumps({"value": f"tea {n}", "partition": n % 2}) for n in range(10)]
+    console("POST", f"{path}/import", "\n".join([*lines, "coffee"]).encode(), kind="text/plain")
+    found = console("GET", f"{path}?filter=tea&limit=3").body
+    seen = [(each["partition"], each["offset"]) for each in found["messages"]]
+    assert (found["topic"]["name"], len(seen), found["next"]) == (topic, 3, "0:3")
+    while found["next"]:
+        found = console("GET", f"{path}?filter=tea&limit=3&after={found['next']}").body
+        seen += [(each["partition"], each["offset"]) for each in found["messages"]]
+    assert sorted(set(seen)) == sorted(seen) and len(seen) == 10
+    assert (found["done"], found["total"]) == (11, 11)
+    assert console("GET", f"{path}?filter=tea&after=nonsense").status == 400
+
+
+def test_values_of_any_size_are_searched_as_a_whole(console: Api, bootstrap: str, topic: str) -> None:
     create(bootstrap, topic)
     path = f"/topics/{topic}/messages"
-    console("POST", path, {"key": "k", "value": "text", "header_name": "h", "header_value": "x"})
-    console("POST", path, {"key": "k", "tombstone": True})
-    console("POST", path, {"value": "AP8=", "value_format": "base64"})
-    status, body, headers = console.raw("GET", f"{path}/export?start=beginning")
-    assert (
-        status == 200
-        and topic in {name.lower(): value for name, value in headers.items()}["content-disposition"]
-    )
-    lines = [json.loads(line) for line in body.splitlines()]
-    assert [each.get("value") for each in lines] == ["text", None, None]
-    assert lines[2]["value_base64"] == "AP8="
-    imported = console("POST", f"{path}/import", body, kind="application/octet-stream")
-    assert (imported.status, imported.body["records"]) == (201, 3)
-    again = console("GET", f"{path}?start=offset&offset=3").body["messages"]
-    assert [(each["key"]["text"], each["value"]["format"]) for each in again] == [
-        ("k", "text"),
-        ("k", "null"),
-        ("", "bytes"),
+    large = json.dumps({"text": "ä" * 40_000, "n": 7}, ensure_ascii=False)
+    assert console("POST", path, {"value": large}).status == 201
+    (row,) = console("GET", path).body["messages"]
+    assert (row["value"]["format"], row["value"]["cut"]) == ("text", True)
+    (row,) = console("GET", f"{path}?expression=value.n+%3D%3D+7").body["messages"]
+    assert row["value_size"] == len(large.encode())
+
+
+def test_no_record_can_break_a_page(console: Api, bootstrap: str, topic: str) -> None:
+    create(bootstrap, topic)
+    path = f"/topics/{topic}/messages"
+    values = ['{"a": "\\ud800"}', '"\\udfff"', '{"a":' * 500 + "1" + "}" * 500, "[" * 3000, "\x00\x1b"]
+    for number, value in enumerate(values):
+        assert (
+            console("POST", path, {"value": value, "header_name": "h", "header_value": value}).status == 201
+        )
+        for url in (path, f"{path}/0/{number}", f"{path}?expression=value.a+contains+%22x%22"):
+            assert console("GET", url).status == 200, (url, value[:20])
+            assert console.raw("GET", url, headers=HTML)[0] == 200, (url, value[:20])
+    assert len(console.raw("GET", f"{path}/export?start=beginning")[1].splitlines()) == len(values)
+
+
+def test_a_round_trip_through_a_file_is_exact(console: Api, bootstrap: str, topic: str) -> None:
+    create(bootstrap, topic, 3)
+    create(bootstrap, f"{topic}-copy", 3)
+    records: list[dict[str, Any]] = [
+        {"key": "k", "value": "text", "headers": [["h", "1"], ["h", "2"], ["n", None]]},
+        {"key": "", "value": None, "headers": [["b", {"base64": "/wA="}]]},
+        {"key_base64": "/w==", "value_base64": "AP8="},
+        {"value": "x" * 300_000},
+        {"value": ""},
+        {"key": None, "value": '{"a": "\\ud800"}'},
     ]
-    assert again[0]["headers"] == [["h", "x"]]
+    for number, each in enumerate(records):
+        each |= {"partition": number % 3, "timestamp": 1_700_000_000_000 + number}
+    body = "\n".join(map(json.dumps, records)).encode()
+    path = f"/topics/{topic}/messages"
+    assert console("POST", f"{path}/import", body, kind="text/plain").body["records"] == len(records)
+
+    def exported(name: str) -> list[str]:
+        status, lines, headers = console.raw("GET", f"/topics/{name}/messages/export?start=beginning")
+        names = {each.lower(): value for each, value in headers.items()}
+        assert status == 200 and name in names["content-disposition"]
+        return sorted(lines.decode().splitlines())
+
+    lines = exported(topic)
+    assert {each["timestamp"] for each in map(json.loads, lines)} == {each["timestamp"] for each in records}
+    copied = console(
+        "POST", f"/topics/{topic}-copy/messages/import", "\n".join(lines).encode(), kind="text/x"
+    )
+    assert copied.status == 201
+    assert exported(f"{topic}-copy") == lines
+    # A topic with fewer partitions takes them as new records.
+    create(bootstrap, f"{topic}-one")
+    path = f"/topics/{topic}-one/messages/import"
+    refused = console("POST", path, body, kind="text/plain")
+    assert refused.status == 400 and "Line 2" in refused.body["error"]
+    assert console("POST", f"{path}?as=new", body, kind="text/plain").status == 201
+    assert not {each["timestamp"] for each in map(json.loads, exported(f"{topic}-one"))} & set(
+        range(1_700_000_000_000, 1_700_000_000_010)
+    )
+
+
+@pytest.mark.parametrize(
+    "query", ["start=beginning&limit=2", "start=newest&limit=2&partition=1", "start=time&time=5"]
+)
+def test_the_copied_command_and_python_read_the_same_records(
+    console: Api, bootstrap: str, topic: str, query: str
+) -> None:
+    create(bootstrap, topic, 2)
+    path = f"/topics/{topic}/messages"
+    lines = [json.dumps({"value": f"v{n}", "partition": 1, "timestamp": n + 1}) for n in range(6)]
+    console("POST", f"{path}/import", "\n".join(lines).encode(), kind="text/plain")
+    shown = [each["value"]["text"] for each in console("GET", f"{path}?{query}").body["messages"]]
+    assert shown
+    page = console.raw("GET", f"{path}?{query}", headers=HTML)[1].decode()
+    command, _, python = map(html.unescape, re.findall(r'<pre tabindex="0">(.*?)</pre>', page, re.DOTALL))
+    assert "group" not in python
+    limit = len(shown)
+    script = re.sub(r"islice\(consumer, \d+\)", f"islice(consumer, {limit})", python)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert sorted(re.findall(r"b'(v\d)'", done.stdout)) == sorted(shown)
+    command = command.replace("10000", "3000")
+    tools = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, timeout=60, env={**os.environ, "PATH": tools}
+    )
+    assert sorted(done.stdout.split()) == sorted(shown), done.stderr
 
 
 @pytest.mark.parametrize(

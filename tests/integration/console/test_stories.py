@@ -186,7 +186,7 @@ def test_offsets_are_reset_after_a_preview(page: Any, bootstrap: str, topic: str
     reset = dialog.get_by_role("button", name="Reset")
     expect(reset).to_be_disabled()
     dialog.get_by_role("combobox", name="To").select_option("Shift by")
-    dialog.get_by_label("Number of records").fill("-3")
+    dialog.get_by_label("Shift by", exact=True).fill("-3")
     dialog.get_by_role("button", name="Preview").click()
     table = dialog.get_by_role("table", name="New offsets")
     expect(table.locator("tbody tr").first.get_by_role("cell")).to_have_text([topic, "0", "4", "1"])

@@ -1,7 +1,8 @@
 """Reading records of a topic: a window of them, all that match a filter, and new ones as they arrive.
 
-Reads use fetch requests without a group and leave no trace in the cluster. Memory is bounded: a key or value
-is cut after `MOST_BYTES`, a window has a limit of rows, and partitions are read a few at a time.
+Reads use fetch requests without a group and leave no trace in the cluster. Memory is bounded: in a window, a
+key or value is cut after `MOST_BYTES`, the rows are limited, and partitions are read a few at a time; a scan
+returns whole records, those of one fetch at a time.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import asyncio
 import heapq
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -47,8 +48,20 @@ class Row:
     value_size: int
 
     @property
-    def complete(self) -> bool:
-        return len(self.key or b"") == self.key_size and len(self.value or b"") == self.value_size
+    def key_complete(self) -> bool:
+        return len(self.key or b"") == self.key_size
+
+    @property
+    def value_complete(self) -> bool:
+        return len(self.value or b"") == self.value_size
+
+    def cut(self) -> Row:
+        """Return the record with at most `MOST_BYTES` of its key and value."""
+        return replace(self, key=_beginning(self.key, MOST_BYTES), value=_beginning(self.value, MOST_BYTES))
+
+
+def _beginning(data: bytes | memoryview | None, most: int | None) -> bytes | None:
+    return None if data is None else bytes(data[:most])
 
 
 class Start(NamedTuple):
@@ -105,9 +118,16 @@ async def positions(
     return {index: max(each.start, each.end - limit) for index, each in known.items()}
 
 
+class Window(NamedTuple):
+    """Records, and the offset at which reading began in each partition."""
+
+    rows: list[Row]
+    begin: Mapping[int, int]
+
+
 async def read_window(
     cluster: Cluster, topic: str, partitions: Sequence[int], start: Start, limit: int
-) -> list[Row]:
+) -> Window:
     """Return up to `limit` records: the newest ones, newest first; or those from the start on, by time."""
     known = await bounds(cluster, topic, partitions)
     begin = await positions(cluster, topic, known, start, limit)
@@ -128,7 +148,7 @@ async def read_window(
             rows = heapq.nlargest(limit, rows, key=_order)
         else:
             rows = heapq.nsmallest(limit, rows, key=_order)
-    return rows
+    return Window(rows, begin)
 
 
 def _order(row: Row) -> tuple[int, int, int]:
@@ -148,20 +168,25 @@ async def _some(cluster: Cluster, wanted: OffsetRange, limit: int, *, newest: bo
 
 
 def _part(fetched: FetchedBatches, wanted: OffsetRange, most: int | None) -> list[Row]:
-    return list(islice(_rows(fetched, wanted), most))
+    return list(islice(_rows(fetched, wanted, MOST_BYTES), most))
 
 
 def _rows(
-    fetched: FetchedBatches, wanted: OffsetRange, may_match: Callable[[bytes], bool] | None = None
+    fetched: FetchedBatches,
+    wanted: OffsetRange,
+    most: int | None,
+    may_match: Callable[[bytes], bool] | None = None,
 ) -> Iterator[Row]:
     for position, header in visible_batches(fetched):
         batch = fetched.data[position : position + header.size_in_bytes]
         if may_match is not None and not may_match(batch_payload(batch, header)):
             continue
-        yield from _rows_of(batch, header, wanted)
+        yield from _rows_of(batch, header, wanted, most)
 
 
-def _rows_of(batch: memoryview, header: BatchHeader, wanted: OffsetRange) -> Iterator[Row]:
+def _rows_of(
+    batch: memoryview, header: BatchHeader, wanted: OffsetRange, most: int | None = None
+) -> Iterator[Row]:
     for each in iter_records(batch, header):
         if wanted.start <= each.offset < wanted.end:
             key, value = each.key, each.value
@@ -169,38 +194,40 @@ def _rows_of(batch: memoryview, header: BatchHeader, wanted: OffsetRange) -> Ite
                 wanted.partition.partition,
                 each.offset,
                 each.timestamp,
-                None if key is None else bytes(key[:MOST_BYTES]),
-                None if value is None else bytes(value[:MOST_BYTES]),
+                _beginning(key, most),
+                _beginning(value, most),
                 tuple(each.headers),
                 0 if key is None else len(key),
                 0 if value is None else len(value),
             )
 
 
-async def read_record(
-    cluster: Cluster, topic: str, partition: int, offset: int
-) -> tuple[Row, bytes | None] | None:
-    """Return one record with its whole value; None if there is none at this offset."""
+async def read_record(cluster: Cluster, topic: str, partition: int, offset: int) -> Row | None:
+    """Return one record as a whole; None if there is none at this offset."""
     known = (await bounds(cluster, topic, [partition]))[partition]
     if not known.start <= offset < known.end:
         return None
     wanted = OffsetRange(TopicPartition(topic, partition), offset, offset + 1)
     options = ReadOptions(skip_missing=True, max_bytes=_FETCH_BYTES, patience_ms=_PATIENCE_MS)
     async for fetched in read_batches_async(cluster, wanted, options):
-        for position, header in visible_batches(fetched):
-            batch = fetched.data[position : position + header.size_in_bytes]
-            for each in iter_records(batch, header):
-                if each.offset == offset:
-                    row = next(row for row in _rows_of(batch, header, wanted) if row.offset == offset)
-                    return row, None if each.value is None else bytes(each.value)
+        for row in _rows(fetched, wanted, None):
+            return row
     return None
 
 
+class Position(NamedTuple):
+    """Where a scan continues: partitions before this one are done, and this one up to the offset."""
+
+    partition: int
+    offset: int
+
+
 class Progress(NamedTuple):
-    """How far a scan is: offsets read, and offsets to read in all."""
+    """How far a scan is: offsets read, offsets to read in all, and where it continues."""
 
     done: int
     total: int
+    next: Position = Position(0, 0)
 
 
 async def scan(
@@ -210,8 +237,9 @@ async def scan(
     start: Start,
     may_match: Callable[[bytes], bool] | None = None,
     select: Callable[[Row], bool] | None = None,
+    after: Position | None = None,
 ) -> AsyncIterator[tuple[Progress, list[Row]]]:
-    """Read the whole topic from the start on, one partition after the other.
+    """Read the whole topic from the start on, one partition after the other; or from where a scan has ended.
 
     Batches whose decompressed bytes `may_match` rejects are skipped without parsing their records; only
     records that `select` accepts are returned. Both are called in a thread.
@@ -222,7 +250,11 @@ async def scan(
     total = sum(each.end - begin[index] for index, each in known.items())
     done = 0
     for index, each in sorted(known.items()):
-        wanted = OffsetRange(TopicPartition(topic, index), begin[index], each.end)
+        first = begin[index]
+        if after is not None and index <= after.partition:
+            first = max(first, min(after.offset, each.end)) if index == after.partition else each.end
+            done += first - begin[index]
+        wanted = OffsetRange(TopicPartition(topic, index), first, each.end)
         if wanted.start >= wanted.end:
             continue
         options = ReadOptions(skip_missing=True, max_bytes=_SCAN_BYTES, patience_ms=_PATIENCE_MS)
@@ -230,7 +262,7 @@ async def scan(
         try:
             async for fetched in batches:
                 rows, reached = await asyncio.to_thread(_scanned, fetched, wanted, may_match, select)
-                yield Progress(done + reached - wanted.start, total), rows
+                yield Progress(done + reached - wanted.start, total, Position(index, reached)), rows
         finally:
             await batches.aclose()  # type: ignore[attr-defined]
         done += wanted.end - wanted.start
@@ -243,7 +275,7 @@ def _scanned(
     may_match: Callable[[bytes], bool] | None,
     select: Callable[[Row], bool] | None,
 ) -> tuple[list[Row], int]:
-    rows = [each for each in _rows(fetched, wanted, may_match) if select is None or select(each)]
+    rows = [each for each in _rows(fetched, wanted, None, may_match) if select is None or select(each)]
     reached = fetched.first_offset
     for _, header in iter_batches(fetched.data):
         reached = header.last_offset + 1

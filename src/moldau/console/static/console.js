@@ -22,12 +22,20 @@ export function complain(message, where) {
   else place.append(alert);
 }
 
+// A session can end while a page is open: the person is sent to the login, and returns from there.
+export async function ask(url, options) {
+  const response = await fetch(url, options);
+  const ended = response.status === 401 || (response.redirected && new URL(response.url).pathname === "/login");
+  if (ended) location.assign(`/login?next=${encodeURIComponent(location.pathname + location.search)}`);
+  return response;
+}
+
 export async function post(url, content, type = "application/x-www-form-urlencoded") {
   const headers = { Accept: "application/json", "Content-Type": type };
   if (body.dataset.csrf) headers["X-CSRF-Token"] = body.dataset.csrf;
   let response;
   try {
-    response = await fetch(url, { method: "POST", headers, body: content });
+    response = await ask(url, { method: "POST", headers, body: content });
   } catch {
     return { error: "The console does not answer." };
   }
@@ -58,11 +66,16 @@ function fill(dialog, button) {
   const form = dialog.querySelector("form");
   form?.reset();
   complain("", form);
+  dialog.querySelectorAll("details").forEach((each) => (each.open = false));
+  dialog.querySelectorAll("[data-field]").forEach((each) => (each.textContent = ""));
   for (const attribute of button.attributes) {
     if (!attribute.name.startsWith("data-fill-")) continue;
     const name = attribute.name.slice("data-fill-".length);
     const field = form?.elements.namedItem(name);
-    if (field) field.value = attribute.value;
+    if (field?.type === "checkbox") field.checked = attribute.value === "true";
+    else if (field) field.value = attribute.value;
+    // A field that is filled must be visible.
+    if (attribute.value && field && field.type !== "hidden") field.closest("details")?.setAttribute("open", "");
     dialog.querySelectorAll(`[data-field="${name}"]`).forEach((each) => (each.textContent = attribute.value));
   }
   dialog.querySelectorAll("[data-preview-result], [data-load-result]").forEach((each) => each.replaceChildren());
@@ -115,7 +128,7 @@ async function loadFields(select) {
   const result = select.form.querySelector("[data-load-result]");
   result.replaceChildren();
   if (!select.value) return;
-  const response = await fetch(`${select.dataset.load}?class=${encodeURIComponent(select.value)}`);
+  const response = await ask(`${select.dataset.load}?class=${encodeURIComponent(select.value)}`);
   if (response.ok) result.innerHTML = await response.text();
 }
 
@@ -174,7 +187,7 @@ document.addEventListener("click", async (event) => {
   const headers = { "Content-Type": "application/x-www-form-urlencoded", Accept: "text/html" };
   if (body.dataset.csrf) headers["X-CSRF-Token"] = body.dataset.csrf;
   const content = new URLSearchParams(new FormData(form));
-  const response = await fetch(form.dataset.preview, { method: "POST", headers, body: content });
+  const response = await ask(form.dataset.preview, { method: "POST", headers, body: content });
   if (response.ok) {
     result.innerHTML = await response.text();
     form.querySelector("[type=submit]").disabled = false;
@@ -194,7 +207,7 @@ async function refresh() {
     body.dispatchEvent(new CustomEvent("snapshot"));
     return;
   }
-  const response = await fetch(location.href, { headers: { Accept: "text/html" } });
+  const response = await ask(location.href, { headers: { Accept: "text/html" } });
   if (!response.ok) return;
   const page = new DOMParser().parseFromString(await response.text(), "text/html");
   const fresh = page.getElementById(part.id);
@@ -215,7 +228,13 @@ function listen() {
     body.dispatchEvent(new CustomEvent("snapshot", { detail: JSON.parse(event.data) }));
   });
   source.addEventListener("open", () => (notice.hidden = true));
-  source.addEventListener("error", () => (notice.hidden = false));
+  source.addEventListener("error", () => {
+    notice.hidden = false;
+    if (source?.readyState !== EventSource.CLOSED) return;
+    // Refused, not interrupted: the session may have ended.
+    source = null;
+    ask(location.href, { method: "HEAD", headers: { "X-Background": "true" } }).catch(() => {});
+  });
 }
 // Browsers open few connections to one server; a hidden page gives up its own.
 document.addEventListener("visibilitychange", () => {
@@ -238,7 +257,7 @@ document.addEventListener("input", (event) => {
     const query = new URLSearchParams(new FormData(form));
     const url = `${location.pathname}?${query}`;
     history.replaceState(null, "", url);
-    const response = await fetch(url, { headers: { Accept: "text/html" } });
+    const response = await ask(url, { headers: { Accept: "text/html" } });
     const page = new DOMParser().parseFromString(await response.text(), "text/html");
     const fresh = page.getElementById("live");
     if (!fresh || location.search !== `?${query}`) return;

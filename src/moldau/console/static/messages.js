@@ -9,6 +9,7 @@ const progress = document.querySelector("[data-progress]");
 const bar = progress.querySelector("progress");
 const words = progress.querySelector("[data-progress-text]");
 const follow = document.querySelector("[data-follow]");
+const more = document.querySelector("[data-more]");
 const MOST_ROWS = 1000;
 let source = null;
 
@@ -24,10 +25,13 @@ function stop() {
   progress.hidden = true;
 }
 
-function open(kind, atTop) {
+function open(kind, atTop, after = "") {
   stop();
   complain("");
-  const own = new EventSource(`${form.dataset.reading}/${kind}?${query()}`);
+  more.hidden = true;
+  const fields = query();
+  if (after) fields.set("after", after);
+  const own = new EventSource(`${form.dataset.reading}/${kind}?${fields}`);
   source = own;
   own.addEventListener("rows", (event) => {
     empty.hidden = true;
@@ -54,11 +58,11 @@ function open(kind, atTop) {
   return own;
 }
 
-function search() {
+function search(after = "") {
   follow.checked = false;
-  rows.replaceChildren();
+  if (!after) rows.replaceChildren();
   empty.hidden = true;
-  const own = open("search", false);
+  const own = open("search", false, after);
   progress.hidden = false;
   bar.value = 0;
   words.textContent = "Searching …";
@@ -68,9 +72,11 @@ function search() {
     words.textContent = `${done.toLocaleString("en")} of ${total.toLocaleString("en")} records, ${found} found`;
   });
   own.addEventListener("end", (event) => {
-    const { done, found, complete } = JSON.parse(event.data);
+    const { done, found, complete, next } = JSON.parse(event.data);
     stop();
-    empty.hidden = found > 0;
+    empty.hidden = rows.children.length > 0;
+    more.hidden = !next;
+    more.dataset.after = next ?? "";
     report(`${found} found in ${done.toLocaleString("en")} records${complete ? "." : "; the limit is reached."}`);
   });
 }
@@ -82,6 +88,9 @@ form.addEventListener("submit", (event) => {
   search();
 });
 if (form.hasAttribute("data-search-now")) search();
+
+// A search ends at the limit, and continues after its last record.
+document.querySelector("[data-continue]").addEventListener("click", () => search(more.dataset.after));
 
 document.querySelector("[data-cancel]").addEventListener("click", () => {
   stop();
@@ -115,7 +124,8 @@ document.querySelector("[data-export]").addEventListener("click", (event) => {
 document.querySelector("[data-import]")?.addEventListener("change", async (event) => {
   const [file] = event.target.files;
   if (!file) return;
-  const answer = await post(event.target.dataset.import, file, "application/octet-stream");
+  const kind = document.querySelector("[data-import-as]").value;
+  const answer = await post(`${event.target.dataset.import}?as=${kind}`, file, "application/octet-stream");
   event.target.value = "";
   complain(answer.error ?? "");
   if (!answer.error) {

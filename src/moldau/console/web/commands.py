@@ -45,17 +45,21 @@ def admin_script(call: Call, *lines: str, imports: tuple[str, ...] = ()) -> str:
     )
 
 
-def consumer_script(call: Call, topic: str) -> str:
+def records_script(call: Call, topic: str, partitions: str, limit: int, *seek: str) -> str:
+    """Return a Python script that reads records without a group; `partitions` is an expression."""
     configuration = _configuration(call)
     given = configuration if configuration.startswith("{") else f'{{"bootstrap.servers": {configuration}}}'
-    config = given[:-1] + ', "group.id": "console", "auto.offset.reset": "earliest"}'
     return "\n".join(
         [
-            "from moldau.client import Consumer",
+            "from itertools import islice",
             "",
-            f"with Consumer({config}) as consumer:",
-            f"    consumer.subscribe([{topic!r}])",
-            "    for record in consumer:",
+            "from moldau.client import Consumer, TopicPartition",
+            "",
+            f"with Consumer({given}) as consumer:",
+            f"    partitions = [TopicPartition({topic!r}, number) for number in {partitions}]",
+            "    consumer.assign(partitions)",
+            *(f"    {line}" for line in seek),
+            f"    for record in islice(consumer, {limit}):",
             "        print(record.partition, record.offset, record.key, record.value)",
         ]
     )

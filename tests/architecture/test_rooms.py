@@ -86,3 +86,9 @@ def _long_functions() -> Iterator[str]:
 def test_unit_tests_mirror_the_packages() -> None:
     folders = {path.parent.relative_to(UNIT_TESTS) for path in UNIT_TESTS.rglob("test_*.py")}
     assert [str(folder) for folder in sorted(folders) if not (SOURCE / folder).is_dir()] == []
+
+
+def test_everything_in_interop_is_marked() -> None:
+    """Plain tests need only PyPI."""
+    folder = ROOT / "tests" / "interop"
+    assert [path.name for path in folder.rglob("test_*.py") if "mark.interop" not in path.read_text()] == []

@@ -14,6 +14,8 @@ from tests.harness.waiting import eventually
 from tests.integration.connect.conftest import group_properties
 from tests.interop import jars
 
+pytestmark = pytest.mark.interop
+
 
 def owners(worker: ApacheWorker | Worker, names: list[str]) -> set[str]:
     """Return the workers of the running tasks."""

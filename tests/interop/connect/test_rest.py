@@ -18,6 +18,8 @@ from tests.integration.connect.conftest import group_properties
 from tests.interop import jars
 from tests.interop.connect.rest_scenes import JSON, Step, steps
 
+pytestmark = pytest.mark.interop
+
 #: Differ by nature; texts of documentation are our own words.
 _VOLATILE = {"worker_id", "version", "documentation", "last_modified", "commit"}
 _VERSIONS = re.compile(r"plugin\.version$")

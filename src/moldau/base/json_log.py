@@ -1,8 +1,8 @@
 """Log records as lines of JSON, for programs that collect logs.
 
 Each line has `time`, `level`, `logger`, `event`, `message`, and the fields of the event if it has any.
-`event` is the same for every record of one kind: the name that the caller gives (`extra={"event": …,
-"fields": …}`), or the text of the message without its values.
+`event` is the same for every record of one kind: the name that the caller gives (`extra=event(…)`), or the
+text of the message without its values.
 """
 
 from __future__ import annotations
@@ -17,6 +17,14 @@ JSON: Final = "json"
 FORMATS: Final = (TEXT, JSON)
 _SECONDS: Final = "%Y-%m-%dT%H:%M:%S"
 TEXT_FORMAT: Final = "[%(asctime)s] %(levelname)s %(message)s (%(name)s)"
+
+
+def event(name: str, **fields: Any) -> dict[str, Any]:
+    """Return the argument `extra` of a log call: the name of the event, and its fields.
+
+    The text of the line is unchanged; names are stable, so programs may rely on them.
+    """
+    return {"event": name, "fields": fields}
 
 
 class JsonFormatter(logging.Formatter):

@@ -10,15 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from moldau.client.admin import AdminClient as GroupAdmin
 from moldau.local.ports import ReservedPorts
+from moldau.protocol.messages.delete_topics import DeleteTopicsRequest
 from moldau.testing import Cluster
 from tests.harness.nodes.leaders import wait_until_in_sync
 from tests.harness.rest_proxy import Api, embedded
 from tests.harness.tools import ToolRun, run_tool
 from tests.harness.waiting import eventually
+from tests.harness.wire.wire import Wire
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +113,34 @@ def test_administrative_requests_are_in_the_audit_log(logged: Cluster) -> None:
     assert run_tool("kafka-configs", *servers, "--alter", *words).code == 0
     [line] = eventually(lambda: lines_with(logged, "IncrementalAlterConfigs of audited"))
     assert "1234567" not in line
+
+
+def test_a_request_is_audited_though_its_client_does_not_wait(logged: Cluster) -> None:
+    admin = AdminClient({"bootstrap.servers": logged.bootstrap_servers})
+    admin.create_topics([NewTopic("left-alone", 1, 1)])["left-alone"].result(30)
+    with Wire(logged.bootstrap_servers, client_id="impatient") as wire:
+        wire.post(DeleteTopicsRequest(topic_names=["left-alone"], timeout_ms=10_000), 5)
+    eventually(lambda: "left-alone" not in admin.list_topics(timeout=10).topics)
+    [line] = eventually(lambda: lines_with(logged, "DeleteTopics of left-alone by User:ANONYMOUS"))
+    assert "(client impatient, listener PLAINTEXT)" in line
+
+
+def test_offsets_and_members_of_others_are_audited(logged: Cluster) -> None:
+    servers = ("--bootstrap-server", logged.bootstrap_servers)
+    produce(logged, "any")
+    words = ("--group", "moved", "--topic", "logged", "--reset-offsets", "--to-earliest", "--execute")
+    assert run_tool("kafka-consumer-groups", *servers, *words).code == 0
+    assert eventually(lambda: lines_with(logged, "OffsetCommit of moved, logged by User:ANONYMOUS", "NONE"))
+    with Consumer(
+        {"bootstrap.servers": logged.bootstrap_servers, "group.id": "removed", "client.id": "member"}
+    ) as member:
+        member.subscribe(["logged"])
+        eventually(lambda: member.poll(0.1) or member.assignment())
+        with GroupAdmin(logged.bootstrap_servers) as admin:
+            admin.remove_members_from_group("removed")
+        found = eventually(lambda: lines_with(logged, "LeaveGroup of removed"))
+        assert "(client member," not in found[0]
+    assert lines_with(logged, "(client member,", "LeaveGroup") == []
 
 
 def test_dev_logs_json(tmp_path: Path) -> None:

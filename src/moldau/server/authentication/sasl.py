@@ -34,6 +34,7 @@ from moldau.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHa
 from moldau.protocol.schema import Message
 from moldau.security.principal import ANONYMOUS, KafkaPrincipal
 from moldau.security.sasl.mechanism import SaslError, SaslServer
+from moldau.server.dispatch.audit import login_failed
 from moldau.server.dispatch.context import ListenerContext, RequestContext
 from moldau.server.dispatch.dispatcher import failure
 from moldau.server.dispatch.frames import decode_frame, encode_frame, not_served
@@ -188,6 +189,9 @@ class SaslAuthentication:
                 self._listener.name,
                 one_line(str(refused)),
             )
+            cause = refused.__cause__
+            reason = cause.reason if isinstance(cause, SaslError) else str(refused)
+            login_failed(self._listener.name, connection.peer_host, login.mechanism, reason)
             await asyncio.sleep(self._settings.failure_delay_seconds)
             if refused.header is None:
                 return ()

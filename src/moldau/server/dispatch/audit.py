@@ -1,22 +1,29 @@
-"""The audit log: administrative requests with their principal and outcome, in the logger `moldau.audit`.
+"""The audit log: administrative requests and failed logins, in the logger `moldau.audit`.
 
 What a client was denied is in `kafka.authorizer.logger`. A request is logged by the node that the client is
-connected to, once, also if another node decides it. Names of resources are logged, values are not: configs
-and credentials may be secret.
+connected to, once, also if another node decides it, and also if the client does not wait for the response.
+Names of resources are logged, values are not: configs and credentials may be secret.
+
+The same line is logged once a minute, with the number of times it was left out: a consumer that is no member
+commits like an administrator who sets offsets, and a client with a wrong password tries again and again.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Awaitable, Iterator, Mapping
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.json_log import event
 from moldau.base.printable import one_line
 from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.apis import APIS
 from moldau.protocol.schema import Message
+from moldau.server.dispatch.administrators import BY_ADMINISTRATOR
 from moldau.server.dispatch.context import Handler, HandlerResult, Pending, RequestContext
 
 AUDIT_LOGGER: Final = "moldau.audit"
@@ -57,14 +64,58 @@ _NAMES: Final = frozenset(
 )
 _MAX_NAMES: Final = 20
 _MAX_LINE: Final = 4000
+#: The outcome of a request whose connection was closed before the response: it may have taken effect.
+DISCONNECTED: Final = "CONNECTION_CLOSED"
+_UNEXPECTED: Final = ErrorCode.UNKNOWN_SERVER_ERROR.name
+
+
+class Repeats:
+    """Counts lines that are the same as one in the last minute, up to `most` different ones."""
+
+    def __init__(
+        self, now: Callable[[], float] = time.monotonic, interval_s: float = 60.0, most: int = 1000
+    ) -> None:
+        self._now = now
+        self._interval_s = interval_s
+        self._most = most
+        #: By line, when it was logged, and how often it was left out since then.
+        self._logged: dict[str, tuple[float, int]] = {}
+
+    def left_out(self, line: str) -> int | None:
+        """Return how often the line was left out before; None if it is left out now."""
+        now = self._now()
+        logged_at, count = self._logged.get(line, (-self._interval_s, 0))
+        if now - logged_at < self._interval_s:
+            self._logged[line] = logged_at, count + 1
+            return None
+        self._logged.pop(line, None)
+        if len(self._logged) >= self._most:
+            del self._logged[next(iter(self._logged))]
+        self._logged[line] = now, 0
+        return count
+
+
+_repeats: Final = Repeats()
 
 
 def audited(handlers: Mapping[int, Handler]) -> dict[int, Handler]:
     """Return the handlers of a listener, those of administrative requests with an audit log."""
-    return {
-        key: partial(_audited, handler, key) if key in ADMINISTRATIVE else handler
-        for key, handler in handlers.items()
-    }
+    return {key: _with_audit(handler, key) for key, handler in handlers.items()}
+
+
+def _with_audit(handler: Handler, key: int) -> Handler:
+    if key in ADMINISTRATIVE:
+        return partial(_audited, handler, key)
+    by_administrator = BY_ADMINISTRATOR.get(key)
+    if by_administrator is None:
+        return handler
+
+    def audited_if(context: RequestContext, request: Any) -> HandlerResult:
+        if by_administrator(context, request):
+            return _audited(handler, key, context, request)
+        return handler(context, request)
+
+    return audited_if
 
 
 def _audited(handler: Handler, key: int, context: RequestContext, request: Any) -> HandlerResult:
@@ -72,11 +123,16 @@ def _audited(handler: Handler, key: int, context: RequestContext, request: Any) 
         return handler(context, request)
     # Before the handler, which may change the request.
     resources = _names(request)
+    outcome: str | None = _UNEXPECTED
     try:
         result = handler(context, request)
+        outcome = None
     except KafkaError as error:
-        _log(key, context, resources, error.code.name)
+        outcome = error.code.name
         raise
+    finally:
+        if outcome is not None:
+            _log(key, context, resources, outcome)
     if result is None or isinstance(result, Message):
         _log(key, context, resources, _outcome(result))
         return result
@@ -88,13 +144,28 @@ def _audited(handler: Handler, key: int, context: RequestContext, request: Any) 
 async def _later(
     result: Awaitable[Message | None], key: int, context: RequestContext, resources: list[str]
 ) -> Message | None:
+    outcome = _UNEXPECTED
     try:
         response = await result
+        outcome = _outcome(response)
+        return response
     except KafkaError as error:
-        _log(key, context, resources, error.code.name)
+        outcome = error.code.name
         raise
-    _log(key, context, resources, _outcome(response))
-    return response
+    except asyncio.CancelledError:
+        outcome = DISCONNECTED
+        raise
+    finally:
+        _log(key, context, resources, outcome)
+
+
+def login_failed(listener: str, host: str, mechanism: str, reason: str) -> None:
+    """Log a failed SASL login. The name of the user is not known: the client has not proved it."""
+    if not _audit.isEnabledFor(logging.INFO):
+        return
+    fields = {"mechanism": mechanism, "client": host, "listener": listener, "reason": one_line(reason)}
+    chosen = mechanism or "no mechanism"
+    _write("login.failed", f"Failed login with {chosen} from {host} (listener {listener}): {reason}", fields)
 
 
 def _log(key: int, context: RequestContext, resources: list[str], outcome: str) -> None:
@@ -110,13 +181,26 @@ def _log(key: int, context: RequestContext, resources: list[str], outcome: str) 
         "resources": shown,
         "outcome": outcome,
     }
-    text = one_line(
+    _write(
+        "audit",
         f"{fields['api']} of {', '.join(shown) or 'nothing'} by {context.principal} "
         f"from {context.client_host} (client {context.client_id}, listener {context.listener.name}): "
         f"{outcome}",
-        _MAX_LINE,
+        fields,
+        repeats=key == ApiKey.OFFSET_COMMIT,
     )
-    _audit.info("%s", text, extra={"event": "audit", "fields": fields})
+
+
+def _write(name: str, line: str, fields: Mapping[str, Any], *, repeats: bool = True) -> None:
+    """Log a line, unless it `repeats` one of the last minute."""
+    text = one_line(line, _MAX_LINE)
+    left_out = _repeats.left_out(text) if repeats else 0
+    if left_out is None:
+        return
+    if left_out:
+        text = f"{text} ({left_out} more since the last line)"
+        fields = {**fields, "repeated": left_out}
+    _audit.info("%s", text, extra=event(name, **fields))
 
 
 def _names(message: Any) -> list[str]:

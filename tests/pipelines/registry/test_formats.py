@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import pytest
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
@@ -15,7 +16,9 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 
 from moldau.client.registry import JsonSchemaDeserializer, ProtobufDeserializer
 from moldau.client.registry.client import RegistryClient
+from moldau.client.registry.types import Schema as RegistrySchema
 from moldau.pipelines.formats.registry.columns import registered_columns
+from moldau.pipelines.formats.registry.headers import with_frame
 from moldau.pipelines.formats.registry.options import RegistryOptions, registry_options
 from moldau.pipelines.formats.serialization import format_named
 
@@ -167,3 +170,42 @@ def test_nested_protobuf_message_of_another_writer(
     good, bad = frame.select(found.struct.alias("s"), found.error.alias("e")).collect()
     assert (tuple(good.s), good.e) == (("x", None), None)
     assert (bad.s, bad.e) == (None, "the schema has no message at [8]")
+
+
+SCHEMAS = {
+    "AVRO": ('{"type":"record","name":"Order","fields":[{"name":"id","type":"int"}]}', b"", b"\x0e"),
+    "JSON": ('{"type":"object","properties":{"id":{"type":"integer"}}}', b"", b'{"id":7}'),
+    "PROTOBUF": ('syntax = "proto3"; message Order { int32 id = 1; }', b"\x00", b"\x08\x07"),
+}
+
+
+@pytest.mark.parametrize("kind", SCHEMAS)
+def test_schemas_named_by_guid_and_in_headers(spark: SparkSession, registry_url: str, kind: str) -> None:
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import StructType
+
+    text, indexes, data = SCHEMAS[kind]
+    with RegistryClient(registry_url) as client:
+        registered = client.register(f"by-guid-{kind}", RegistrySchema(text, kind))
+    guid = b"\x01" + UUID(registered.guid or "").bytes + indexes
+    by_id = b"\x00" + registered.id.to_bytes(4, "big") + indexes
+    rows = [
+        (guid + data, None),
+        (data, [("__value_schema_id", guid)]),
+        (data, [("__key_schema_id", b"x"), ("__value_schema_id", None), ("__value_schema_id", by_id)]),
+        (by_id + data, []),
+        (None, [("__value_schema_id", guid)]),
+        (data, [("__value_schema_id", b"\x01" + bytes(16) + indexes)] if kind != "JSON" else []),
+    ]
+    name = "JSON_SR" if kind == "JSON" else kind
+    chosen = format_named(name, {"registry": registry_url}, topic=f"by-guid-{kind}")
+    frame = spark.createDataFrame(
+        rows, "v binary, headers array<struct<key: string, value: binary>>"
+    ).coalesce(1)
+    value = with_frame(F.col("v"), F.coalesce(F.col("headers"), F.array()), key=False)
+    found = chosen.decode(value, StructType.fromDDL("id INT"))
+    read = frame.select(found.struct.alias("s"), found.error.alias("e")).collect()
+    assert [None if row.s is None else row.s.id for row in read] == [7, 7, 7, 7, None, None]
+    assert [row.e is None for row in read] == [True] * 5 + [False]
+    if kind != "JSON":
+        assert f"unknown schema GUID {UUID(int=0)}" in read[5].e

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
@@ -87,7 +88,10 @@ def test_streams_of_protobuf_and_json_are_inferred(
     json_text = '{"type":"object","properties":{"driver":{"type":"string"},"km":{"type":"number"}}}'
     of_json = confluent.register_schema("inferred-json-value", Schema(json_text, "JSON"))
     produce(servers, "inferred-proto", [b"\0" + proto.to_bytes(4, "big") + b"\0\n\x03ann\x10\x07"])
-    produce(servers, "inferred-json", [b"\0" + of_json.to_bytes(4, "big") + b'{"driver":"bob","km":2.5}'])
+    in_header = [("__value_schema_id", b"\0" + of_json.to_bytes(4, "big"))]
+    producer = Producer({"bootstrap.servers": servers})
+    producer.produce("inferred-json", b'{"driver":"bob","km":2.5}', headers=in_header)
+    assert producer.flush(30) == 0
     engine = new_engine()
     run(engine, f"SET 'ksql.schema.registry.url' = '{registry_url}';")
     run(engine, "CREATE STREAM trips WITH (kafka_topic='inferred-proto', value_format='PROTOBUF');")

@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from moldau.pipelines.formats.registry.headers import is_framed, with_frame
 from moldau.pipelines.formats.serialization import format_named
 from moldau.pipelines.queries import source_format
 from moldau.pipelines.runtime.checks import ERROR, RECORD, STOPPED
@@ -32,12 +33,16 @@ def source_frame(spark: SparkSession, definition: Definition, client: Mapping[st
     if not source.is_topic:
         return _any_format(spark, source)
     options = {"startingOffsets": "earliest", **client, **_subscription(source), **source.options}
-    if definition.dead_letter is not None:
+    if definition.dead_letter is not None or _has_framed(source):
         options["includeHeaders"] = "true"
     raw = spark.readStream.format(source_format(spark)).options(**options).load()
     if source.format is None and source.key_format is None and not definition.dead_letter:
         return raw
     return _decoded(raw, source, fail=definition.dead_letter is None)
+
+
+def _has_framed(source: Source) -> bool:
+    return any(is_framed(kind, source.options) for kind in (source.format, source.key_format))
 
 
 def _subscription(source: Source) -> dict[str, str]:
@@ -68,9 +73,10 @@ def _decoded(raw: DataFrame, source: Source, *, fail: bool) -> DataFrame:
             struct = _registered_schema(source, topic, key=name == "key")
         else:
             struct = parse_schema(schema)
-        decoded = format_named(kind, source.options, topic=topic, key=name == "key").decode(
-            F.col(name), struct
-        )
+        data = F.col(name)
+        if is_framed(kind, source.options):
+            data = with_frame(data, F.col("headers"), key=name == "key")
+        decoded = format_named(kind, source.options, topic=topic, key=name == "key").decode(data, struct)
         parts.append(decoded.struct.alias(f"__{name}"))
         errors.append(
             F.when(decoded.error.isNotNull(), error(stage, f"format {kind}", decoded.error)).otherwise(

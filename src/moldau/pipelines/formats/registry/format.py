@@ -1,10 +1,13 @@
 """AVRO, JSON_SR and PROTOBUF with a registry, as formats of columns.
 
-Reading takes the schema of each record by its id, so a batch may have records of many schemas; workers keep
-the schemas that they have seen. Fields and columns are matched by name. With `value_schema_id`, which the SQL
-engine sets when it infers columns, Avro data is resolved to that reader schema, with its defaults.
-Unknown ids and bytes without a frame are errors of single records; a registry that cannot be reached fails
-the task, which Spark repeats. Writing registers the schema of the columns once, when the query is built.
+Reading takes the schema of each record by its id or GUID, so a batch may have records of many schemas;
+workers keep the schemas that they have seen. Fields and columns are matched by name. With `value_schema_id`,
+which the SQL engine sets when it infers columns, Avro data is resolved to that reader schema, with its
+defaults. Unknown schemas and bytes without a frame are errors of single records; a registry that cannot be
+reached fails the task, which Spark repeats. Writing registers the schema of the columns once, when the query
+is built.
+
+The schema may be named in a header instead of in front of the data; `headers.with_frame` moves it there.
 
 JSON is decoded and encoded by Spark itself, without Python; the schema does not change the bytes. Flat Avro
 records are decoded in compiled loops.
@@ -23,7 +26,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import StringType, StructField, StructType
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.client.registry.serdes.framing import frame
+from moldau.client.registry.serdes.framing import MAGIC_GUID, MAGIC_ID, frame
 from moldau.pipelines.formats.avro import fitting_array
 from moldau.pipelines.formats.registry.options import RegistryOptions
 from moldau.pipelines.formats.registry.readers import (
@@ -36,7 +39,7 @@ from moldau.pipelines.formats.registry.readers import (
 from moldau.pipelines.formats.registry.schemas import avro_text, json_text, protobuf_file, protobuf_text
 from moldau.pipelines.formats.serialization import Decoded, JsonFormat
 
-_FRAME = 5
+_FRAME, _GUID_FRAME = 5, 17
 
 
 class AvroRegistryFormat:
@@ -77,8 +80,10 @@ class JsonRegistryFormat:
         self._json = JsonFormat(wrapped=not registry.unwrapped)
 
     def decode(self, data: Column, schema: StructType) -> Decoded:
-        framed = (F.length(data) > _FRAME) & (F.substring(data, 1, 1) == F.lit(b"\0"))
-        text = F.when(framed, F.substr(data, F.lit(_FRAME + 1)))
+        by_id, by_guid = _begins(data, MAGIC_ID, _FRAME), _begins(data, MAGIC_GUID, _GUID_FRAME)
+        framed = by_id | by_guid
+        text = F.when(by_id, F.substr(data, F.lit(_FRAME + 1)))
+        text = text.when(by_guid, F.substr(data, F.lit(_GUID_FRAME + 1)))
         inner = self._json.decode(text, schema)
         unframed = F.when(data.isNotNull() & ~framed, F.lit("not framed by a schema registry's serializer"))
         return Decoded(inner.struct, F.coalesce(unframed, inner.error))
@@ -125,6 +130,11 @@ class ProtobufFormat:
             return write
 
         return F.when(row.isNotNull(), _encoded(writer, prefix)(row))
+
+
+def _begins(data: Column, magic: int, size: int) -> Column:
+    """Return whether data begins with a frame of this kind."""
+    return (F.length(data) > size) & (F.substring(data, 1, 1) == F.lit(bytes([magic])))
 
 
 def _single(registry: RegistryOptions, schema: StructType) -> str | None:

@@ -1,8 +1,8 @@
 """Readers of single records in a worker: the bytes of a record → its row.
 
-Schemas are kept by their ids; an id that the registry does not have is not asked for again for some seconds.
-Unknown ids and bytes without a frame are errors of single records; a registry that cannot be reached fails
-the task.
+Schemas are kept by their ids or GUIDs; one that the registry does not have is not asked for again for some
+seconds. Unknown schemas and bytes without a frame are errors of single records; a registry that cannot be
+reached fails the task.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from moldau.client.registry.cache import BoundedCache
-from moldau.client.registry.serdes.framing import unframe
+from moldau.client.registry.serdes.framing import SchemaName, unframe
 from moldau.client.registry.types import RegistryError, Schema
 from moldau.client.serdes import SerializationError
 from moldau.pipelines.formats.registry.options import RegistryOptions
@@ -22,31 +22,42 @@ if TYPE_CHECKING:
     from moldau.client.registry.codecs.avro import AvroCodec
 
 _MISSING_SECONDS = 5.0
-#: Registry and id → the message about an id that the registry does not have.
+#: Registry and schema → the message about a schema that the registry does not have.
 _MISSING = BoundedCache(1000, time.monotonic)
 
+#: The id of a schema, or its GUID.
+SchemaKey = int | str
 #: Bytes of a record without its frame → its row.
 Read = Callable[[bytes], Any]
 #: Bytes of a record → its reader, and where the data begins.
 Readers = Callable[[bytes], tuple[Read, int]]
 
 
-def registered(registry: RegistryOptions, id: int) -> Schema:
-    """Return the schema of an id; the error of a missing one is remembered."""
-    key = (registry.properties, id)
+def registered(registry: RegistryOptions, schema: SchemaKey) -> Schema:
+    """Return a schema; the error of a missing one is remembered."""
+    key = (registry.properties, schema)
     known = _MISSING.get(key)
     if known is not None:
         raise RegistryError(404, 40403, known)
     try:
-        return registry.client.schema_by_id(id, registry.subject)
+        if isinstance(schema, str):
+            return registry.client.schema_by_guid(schema)
+        return registry.client.schema_by_id(schema, registry.subject)
     except RegistryError as error:
         if error.not_found:
             _MISSING.put(key, error.message, _MISSING_SECONDS)
         raise
 
 
+def _key(name: SchemaName) -> SchemaKey:
+    """Return how a frame names its schema."""
+    if name.guid is not None:
+        return name.guid
+    return name.id or 0
+
+
 class AvroReaders:
-    """Readers of Avro by the id of the schema, in a worker."""
+    """Readers of Avro by the schemas of the records, in a worker."""
 
     def __init__(self, registry: RegistryOptions, single: str | None) -> None:
         self._registry = registry
@@ -54,22 +65,22 @@ class AvroReaders:
 
     def __call__(self, data: bytes) -> tuple[Read, int]:
         name, start = unframe(data)
-        return _avro_reader(self._registry, name.id or 0, self._single), start
+        return _avro_reader(self._registry, _key(name), self._single), start
 
 
 @lru_cache(maxsize=1000)
-def avro_codec(registry: RegistryOptions, id: int) -> AvroCodec:
+def avro_codec(registry: RegistryOptions, key: SchemaKey) -> AvroCodec:
     """Return the codec of a schema; text with the logical type `uuid` is read as text."""
     from moldau.client.registry.codecs.avro import AvroCodec
 
-    schema = registered(registry, id)
+    schema = registered(registry, key)
     return AvroCodec(schema.text, registry.client.referenced_texts(schema), uuids=False)
 
 
 @lru_cache(maxsize=1000)
-def _avro_reader(registry: RegistryOptions, id: int, single: str | None) -> Read:
-    writer = avro_codec(registry, id)
-    reader = None if registry.schema_id in (None, id) else avro_codec(registry, registry.schema_id or 0)
+def _avro_reader(registry: RegistryOptions, key: SchemaKey, single: str | None) -> Read:
+    writer = avro_codec(registry, key)
+    reader = None if registry.schema_id in (None, key) else avro_codec(registry, registry.schema_id or 0)
     is_record = isinstance(writer.schema, dict) and writer.schema["type"] == "record"
     if single is not None and not is_record:
         return lambda data: {single: writer.decode(data, reader)}
@@ -82,15 +93,15 @@ class ProtobufReaders:
 
     def __call__(self, data: bytes) -> tuple[Read, int]:
         name, start = unframe(data, with_indexes=True)
-        return _protobuf_reader(self._registry, name.id or 0, name.indexes), start
+        return _protobuf_reader(self._registry, _key(name), name.indexes), start
 
 
 @lru_cache(maxsize=1000)
-def _protobuf_reader(registry: RegistryOptions, id: int, indexes: tuple[int, ...]) -> Read:
+def _protobuf_reader(registry: RegistryOptions, key: SchemaKey, indexes: tuple[int, ...]) -> Read:
     from moldau.client.registry.codecs.protobuf import ProtobufCodec
     from moldau.pipelines.formats.registry.rows import to_row
 
-    schema = registered(registry, id)
+    schema = registered(registry, key)
     codec = ProtobufCodec(schema.text, registry.client.referenced_texts(schema))
     return lambda data: to_row(codec.decode(data, indexes))
 
@@ -138,4 +149,9 @@ def read_one(data: bytes | None, readers: Readers) -> dict[str, Any]:
     except RegistryError as error:
         if not error.not_found:
             raise
-        return {"value": None, "error": f"unknown schema id {unframe(data)[0].id}: {error.message}"}
+        return {"value": None, "error": f"unknown schema {_words(data)}: {error.message}"}
+
+
+def _words(data: bytes) -> str:
+    key = _key(unframe(data)[0])
+    return f"id {key}" if isinstance(key, int) else f"GUID {key}"

@@ -13,7 +13,7 @@ from moldau.pipelines.source.late_records import LEG_OPTION, OffsetRange
 from moldau.pipelines.sql.catalog.catalog import Source
 from moldau.pipelines.sql.compile.plan import Input, Plan
 from moldau.pipelines.sql.compile.scope import TIME
-from moldau.pipelines.sql.run.records import rows
+from moldau.pipelines.sql.run.records import has_framed, rows
 
 _RECORDS = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
@@ -81,8 +81,8 @@ class Frames:
 
     def _reading(self, source: Source) -> dict[str, str]:
         options = {**self._options}
-        # Dead letters keep the record's headers.
-        if source.has_headers or "dead_letter_topic" in source.properties:
+        # Dead letters keep the record's headers, and schemas of a registry may be named there.
+        if source.has_headers or "dead_letter_topic" in source.properties or has_framed(source):
             options["includeHeaders"] = "true"
         return options
 

@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from moldau.pipelines.formats.registry.headers import is_framed, with_frame
 from moldau.pipelines.formats.serialization import Format, format_named
 from moldau.pipelines.sink.dead_letters import ERROR_TYPE, dead_letters, error
 from moldau.pipelines.sql.catalog.catalog import Source
@@ -70,15 +71,28 @@ def decoded(records: DataFrame, source: Source) -> DataFrame:
     key = F.col("key")
     if source.window is not None:
         key = F.substring(key, F.lit(1), F.length(key) - F.lit(window_bytes(source.window)))
-    value = value_format(source).decode(F.col("value"), value_schema(source))
+    data = _framed(F.col("value"), records, source, key=False)
+    value = value_format(source).decode(data, value_schema(source))
     wrong = _wrong("VALUE_CONVERTER", source.value_format, value.error)
     if not source.key_columns:
         return records.select("*", value.struct.alias("__v"), wrong.alias("__error"))
-    decoded_key = key_format(source).decode(key, key_schema(source))
+    decoded_key = key_format(source).decode(_framed(key, records, source, key=True), key_schema(source))
     wrong = F.coalesce(_wrong("KEY_CONVERTER", source.key_format, decoded_key.error), wrong)
     return records.select(
         "*", decoded_key.struct.alias("__k"), value.struct.alias("__v"), wrong.alias("__error")
     )
+
+
+def has_framed(source: Source) -> bool:
+    """Return whether keys or values name schemas of a registry, perhaps in headers."""
+    return any(is_framed(name, source.properties) for name in (source.key_format, source.value_format))
+
+
+def _framed(data: Column, records: DataFrame, source: Source, *, key: bool) -> Column:
+    name = source.key_format if key else source.value_format
+    if "headers" not in records.columns or not is_framed(name, source.properties):
+        return data
+    return with_frame(data, F.col("headers"), key=key)
 
 
 def _wrong(stage: str, format_name: str, message: Column) -> Column:

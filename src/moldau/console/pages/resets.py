@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -20,6 +21,8 @@ from moldau.console.web.rendering import fragment
 from moldau.lag.evaluation.observation import SHARE
 
 _TARGETS: Final = ("beginning", "end", "offset", "time", "shift")
+#: Partitions that a message names.
+_MOST_NAMED: Final = 5
 _IDLE: Final = frozenset({"empty", "dead", ""})
 
 
@@ -43,7 +46,8 @@ async def reset(call: Call) -> Done:
                 409, f"Group {name} has members (state {state}). Stop them before you reset its offsets."
             )
     rows = await _planned(call, listing, await call.form())
-    offsets = {TopicPartition(row["topic"], row["partition"]): row["new"] for row in rows}
+    offsets = {TopicPartition(row["topic"], row["partition"]): row["new"] for row in rows if not row["error"]}
+    left = [f"{row['topic']}-{row['partition']} ({row['error']})" for row in rows if row["error"]]
     if listing.type.lower() == SHARE:
         await alter_share_group_offsets_of(call.view.cluster, name, offsets)
     else:
@@ -52,8 +56,11 @@ async def reset(call: Call) -> Done:
             if error is not None:
                 raise KafkaError(error.code, f"{at.topic}-{at.partition}: {error}")
     await call.view.refreshed()
+    others = (
+        f" Those of {len(left)} others are left as they are: {', '.join(left[:_MOST_NAMED])}." if left else ""
+    )
     return Done(
-        f"The offsets of group {name} are reset in {len(rows)} partitions.",
+        f"The offsets of group {name} are reset in {len(offsets)} partitions.{others}",
         call.url("groups", name),
         {"offsets": rows},
     )
@@ -71,24 +78,37 @@ async def _planned(call: Call, listing: GroupListing, form: Form) -> list[dict[s
         }
     if not committed:
         raise Refused(409, f"Group {listing.group_id} has no committed offsets; choose a topic.")
+    at_time = parse_time(form.text("time", "Time")) if target == "time" else None
     starts = await _listed(call, dict.fromkeys(committed, int(OffsetSpec.EARLIEST)))
     ends = await _listed(call, dict.fromkeys(committed, int(OffsetSpec.LATEST)))
-    times: dict[TopicPartition, int] = {}
-    if target == "time":
-        at = parse_time(form.text("time", "Time"))
-        times = await _listed(call, dict.fromkeys(committed, at))
+    times = {} if at_time is None else await _listed(call, dict.fromkeys(committed, at_time))
+    rows = plan(target, form, committed, starts, ends, times)
+    if all(row["error"] for row in rows):
+        raise Refused(409, f"No partition of group {listing.group_id} can be read: {rows[0]['error']}.")
+    return rows
+
+
+def plan(
+    target: str,
+    form: Form,
+    committed: Mapping[TopicPartition, int | None],
+    starts: Mapping[TopicPartition, int | KafkaError],
+    ends: Mapping[TopicPartition, int | KafkaError],
+    times: Mapping[TopicPartition, int | KafkaError],
+) -> list[dict[str, Any]]:
+    """Return the new offset of each partition; an error instead for one that cannot be read."""
     rows = []
-    for at_partition, before in sorted(committed.items()):
-        start, end = starts[at_partition], ends[at_partition]
-        new = _new(target, form, before, start, end, times.get(at_partition, -1))
-        rows.append(
-            {
-                "topic": at_partition.topic,
-                "partition": at_partition.partition,
-                "before": before,
-                "new": min(max(new, start), end),
-            }
-        )
+    for at, before in sorted(committed.items()):
+        known = [each[at] for each in (starts, ends, times) if at in each]
+        error = next((each for each in known if isinstance(each, KafkaError)), None)
+        row = {"topic": at.topic, "partition": at.partition, "before": before, "new": None, "error": None}
+        if error is None:
+            start, end, *time = [each for each in known if isinstance(each, int)]
+            new = _new(target, form, before, start, end, time[0] if time else -1)
+            row["new"] = min(max(new, start), end)
+        else:
+            row["error"] = error.code.name
+        rows.append(row)
     return rows
 
 
@@ -115,14 +135,10 @@ async def _committed(call: Call, listing: GroupListing) -> dict[TopicPartition, 
     return {at: each.offset for at, each in found.items() if isinstance(each, OffsetAndMetadata)}
 
 
-async def _listed(call: Call, wanted: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
+async def _listed(call: Call, wanted: dict[TopicPartition, int]) -> dict[TopicPartition, int | KafkaError]:
+    """Return offsets; an error for a partition that is gone or cannot be read."""
     answers = await call.admin.list_offsets(wanted)
-    found = {}
-    for at, answer in answers.items():
-        if not isinstance(answer, ListedOffset):
-            raise answer
-        found[at] = answer.offset
-    return found
+    return {at: each.offset if isinstance(each, ListedOffset) else each for at, each in answers.items()}
 
 
 def parse_time(text: str) -> int:

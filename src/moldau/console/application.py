@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Match, Route
 from starlette.staticfiles import StaticFiles
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.client.registry.types import RegistryError
-from moldau.console.cluster.view import ClusterView
-from moldau.console.routes import HARMLESS, ROUTES
+from moldau.console.login.redirects import login_path, requested_page
+from moldau.console.login.roles import Role
+from moldau.console.pages.login import PATHS as LOGIN_PATHS
+from moldau.console.pages.login import LoginPages
+from moldau.console.routes import ROUTES, Action
 from moldau.console.services import ConnectError, Services
-from moldau.console.settings import ConsoleSettings
-from moldau.console.web.audit import AuditLog
+from moldau.console.settings import ConsoleSettings, Login
+from moldau.console.web.audit import AuditEntry, AuditLog
 from moldau.console.web.call import Call, Done, Page, Refused, accepts_json, not_found
 from moldau.console.web.forms import InvalidField
+from moldau.console.web.health import Health
 from moldau.console.web.rendering import answer_page, plain_page
-from moldau.console.web.sessions import COOKIE, Session, Sessions
+from moldau.console.web.sessions import COOKIE, OtherCredentials, Session, Sessions
 from moldau.http.asgi import Receive, Scope, Send
 from moldau.http.errors import ApiError
 from moldau.network.failures import NodeUnreachable
-
-logger = logging.getLogger(__name__)
 
 _CLUSTERS: Final = "/clusters/"
 _SAFE: Final = ("GET", "HEAD")
@@ -49,22 +50,22 @@ class ConsoleApplication:
     def __init__(
         self,
         settings: ConsoleSettings,
-        views: dict[str, ClusterView],
         sessions: Sessions,
-        services: Services,
+        services: Mapping[str, Services],
+        login: LoginPages,
+        health: Health,
         audit: AuditLog,
     ) -> None:
         self._settings = settings
-        self._views = views
         self._sessions = sessions
         self._services = services
+        self._login = login
+        self._health = health
         self._audit = audit
         folder = Path(__file__).parent / "static"
         self._static = StaticFiles(directory=folder)
         self._files = {f"/static/{each.relative_to(folder)}" for each in folder.rglob("*.*")}
-        self._routes: list[tuple[Route, Callable[[Call], Awaitable[Any]]]] = [
-            (Route(path, handler, methods=[method]), handler) for method, path, handler in ROUTES
-        ]
+        self._routes = [(Route(each.path, each.handler, methods=[each.method]), each) for each in ROUTES]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
@@ -78,28 +79,37 @@ class ConsoleApplication:
     async def _respond(self, request: Request) -> Response:
         path = request.url.path
         if path == "/healthz":
-            return self._health()
+            return await self._health.respond()
         if path.startswith("/static/"):
             if path not in self._files:
                 return self._problem(request, None, 404, "This file does not exist.")
             raise _Static(path.removeprefix("/static"))
-        session = self._sessions.find(request.cookies.get(COOKIE)) if self._settings.login else None
+        session = None
+        if self._settings.login is not None:
+            uses = not _is_background(request)
+            session = self._sessions.find(request.cookies.get(COOKIE), uses=uses)
         request.scope["moldau.session"] = session
-        if path in ("/login", "/logout"):
-            return await self._sign(request, session)
-        if self._settings.login and session is None:
-            if request.method in _SAFE and not accepts_json(request.headers.get("accept", "")):
-                return RedirectResponse("/login", 303)
-            return self._problem(request, None, 401, "Sign in first: /login.")
+        if path in LOGIN_PATHS:
+            return await self._login.respond(request, session)
+        if self._settings.login is not None and session is None:
+            return self._signed_out(request, "Sign in first: /login.")
         return await self._in_cluster(request, session)
 
-    def _health(self) -> Response:
-        if self._settings.login:
-            return JSONResponse({"status": "ok"})
-        states = {name: view.snapshot.error for name, view in self._views.items()}
-        usable = any(error is None for error in states.values())
-        body = {"status": "ok" if usable else "unreachable", "clusters": states}
-        return JSONResponse(body, 200 if usable else 503)
+    def _signed_out(self, request: Request, message: str, cluster: str = "") -> Response:
+        """Send a person to the login; refuse the requests of scripts and of pages that update themselves."""
+        target = login_path(requested_page(request), cluster)
+        if "hx-request" in request.headers:
+            return Response(message, 401, headers={"hx-redirect": target})
+        fetched = request.headers.get("sec-fetch-mode", "navigate") != "navigate"
+        wants_json = accepts_json(request.headers.get("accept", ""))
+        if request.method in _SAFE and not fetched and not wants_json:
+            return RedirectResponse(target, 303)
+        if not fetched:
+            entry = AuditEntry(
+                f"{request.method} {request.url.path}", "refused: not signed in", address=_address(request)
+            )
+            self._audit.record_stranger(entry)
+        return self._problem(request, None, 401, message)
 
     async def _in_cluster(self, request: Request, session: Session | None) -> Response:
         # Names of groups and subjects may contain slashes, so that routes match the encoded path.
@@ -111,30 +121,49 @@ class ConsoleApplication:
             if cluster not in names:
                 return self._problem(request, None, 404, f"Cluster {cluster} does not exist.")
         try:
-            view = self._views[cluster] if session is None else await session.account.view(cluster)
-        except KafkaError as error:
-            return self._problem(request, None, 503, str(error))
-        user = None if session is None else session.account.user
-        call = Call(request, view, self._settings, self._services, base=base, user=user)
-        return await self._handle(call, path, session)
+            view = await self._sessions.view(cluster, session)
+        except OtherCredentials as other:
+            return self._signed_out(request, other.message, other.cluster)
+        except Refused as refused:
+            return self._problem(request, None, refused.status, refused.message)
+        call = Call(
+            request,
+            view,
+            self._settings,
+            self._services[cluster],
+            base=base,
+            user=None if session is None else session.user_at(cluster),
+            role=Role.ADMIN if session is None else session.role,
+        )
+        response = await self._handle(call, path, session)
+        if session is not None and isinstance(response, StreamingResponse):
+            response.body_iterator = self._while_signed_in(session, response.body_iterator)
+        return response
+
+    async def _while_signed_in(self, session: Session, items: AsyncIterable[Any]) -> AsyncIterator[Any]:
+        """End a stream with the session."""
+        async for item in items:
+            if self._sessions.is_over(session):
+                return
+            yield item
 
     async def _handle(self, call: Call, path: str, session: Session | None) -> Response:
         request = call.request
         changes = request.method not in _SAFE
+        action = None
         try:
-            handler = self._find(request, path)
+            action = self._find(request, path)
             if changes:
                 self._check_change(call, session)
-            if changes and self._settings.read_only and handler not in HARMLESS:
-                raise Refused(403, "The console is read-only.")
-            answer = await handler(call)
+            call.require(action.role)
+            answer = await action.handler(call)
         except (Refused, InvalidField, KafkaError, ApiError) as error:
             status, message = _problem_of(error)
             if changes:
-                self._log(call, path, f"refused: {message}")
+                self._log(call, path, action, f"refused: {message}")
             return self._problem(request, call, status, message)
         if changes:
-            self._log(call, path, "done")
+            self._log(call, path, action, "done")
         if isinstance(answer, Page):
             return answer_page(call, answer)
         if isinstance(answer, Done):
@@ -142,15 +171,15 @@ class ConsoleApplication:
         response: Response = answer
         return response
 
-    def _find(self, request: Request, path: str) -> Callable[[Call], Awaitable[Any]]:
+    def _find(self, request: Request, path: str) -> Action:
         scope = {**request.scope, "path": path, "root_path": ""}
         known = False
-        for route, handler in self._routes:
+        for route, action in self._routes:
             match, found = route.matches(scope)
             if match is Match.FULL:
                 params = found["path_params"]
                 request.scope["path_params"] = {name: unquote(value) for name, value in params.items()}
-                return handler
+                return action
             known = known or match is Match.PARTIAL
         if known:
             raise Refused(405, f"{request.method} is not possible here.")
@@ -175,25 +204,33 @@ class ConsoleApplication:
         title = "Not found" if status == 404 else "Not possible"
         return answer_page(call, Page("problem", title, data, status=status))
 
-    def _log(self, call: Call, path: str, result: str) -> None:
-        client = call.request.client
+    def _log(self, call: Call, path: str, action: Action | None, result: str) -> None:
+        given = {**call.request.query_params, **call.fields}
+        audited = () if action is None else action.audited
+        values = {**call.request.path_params, **{name: given[name] for name in audited if given.get(name)}}
+        shown = call.user is not None and call.settings.login is Login.OIDC
         self._audit.record(
-            cluster=call.view.name,
-            user=call.user,
-            address="" if client is None else client.host,
-            action=f"{call.request.method} {path}",
-            fields=call.request.query_params,
-            result=result,
+            AuditEntry(
+                f"{call.request.method} {path}",
+                result,
+                user=call.user,
+                role=call.role.label if shown else None,
+                address=_address(call.request),
+                cluster=call.view.name,
+                values=values,
+                fields=tuple(given),
+            )
         )
 
-    async def _sign(self, request: Request, session: Session | None) -> Response:
-        from moldau.console.pages.login import login, logout
 
-        if not self._settings.login:
-            return RedirectResponse("/", 303)
-        if request.url.path == "/logout":
-            return await logout(request, self._sessions, session)
-        return await login(request, self._sessions, secure=request.url.scheme == "https")
+def _is_background(request: Request) -> bool:
+    """Return whether a page has sent the request by itself, so that it does not prolong the session."""
+    headers = request.headers
+    return "hx-request" in headers or "x-background" in headers or request.url.path.endswith("/events")
+
+
+def _address(request: Request) -> str:
+    return "" if request.client is None else request.client.host
 
 
 class _Static(Exception):

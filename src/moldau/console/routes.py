@@ -1,10 +1,11 @@
-"""The table of pages and actions: method, path, handler."""
+"""The table of pages and actions: method, path, role, handler."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from moldau.console.login.roles import Role
 from moldau.console.pages import (
     acls,
     brokers,
@@ -25,63 +26,80 @@ from moldau.console.web.call import Call
 
 Handler = Callable[[Call], Awaitable[Any]]
 
-ROUTES: Final[tuple[tuple[str, str, Handler], ...]] = (
-    ("GET", "/", overview.overview),
-    ("GET", "/events", overview.events),
-    ("GET", "/topics", topics.topics),
-    ("POST", "/topics", topics.create_topic),
-    ("GET", "/topics/{topic}", browsing.messages),
-    ("GET", "/topics/{topic}/messages", browsing.messages),
-    ("POST", "/topics/{topic}/messages", writing.send),
-    ("GET", "/topics/{topic}/messages/search", browsing.search),
-    ("GET", "/topics/{topic}/messages/follow", browsing.follow),
-    ("GET", "/topics/{topic}/messages/export", files.export),
-    ("POST", "/topics/{topic}/messages/import", files.import_records),
-    ("GET", "/topics/{topic}/messages/{partition}/{offset}", record.message),
-    ("GET", "/topics/{topic}/partitions", topic.partitions),
-    ("POST", "/topics/{topic}/partitions", topics.add_partitions),
-    ("GET", "/topics/{topic}/configuration", topic.configuration),
-    ("POST", "/topics/{topic}/configuration", topic.edit_configuration),
-    ("GET", "/topics/{topic}/groups", topic.groups),
-    ("POST", "/topics/{topic}/delete", topics.delete_topic),
-    ("GET", "/groups", groups.groups),
-    ("GET", "/groups/{group}", groups.group),
-    ("POST", "/groups/{group}/delete", groups.delete_group),
-    ("POST", "/groups/{group}/reset", resets.reset),
-    ("POST", "/groups/{group}/reset/preview", resets.preview),
-    ("GET", "/brokers", brokers.brokers),
-    ("GET", "/brokers/{broker}", brokers.broker),
-    ("POST", "/brokers/{broker}", brokers.edit_broker),
-    ("GET", "/acls", acls.acls),
-    ("POST", "/acls", acls.create_acl),
-    ("POST", "/acls/delete", acls.delete_acl),
-    ("GET", "/users", users.users),
-    ("POST", "/users", users.save_user),
-    ("POST", "/users/{user}/delete", users.delete_user),
-    ("GET", "/quotas", quotas.quotas),
-    ("POST", "/quotas", quotas.save_quota),
-    ("POST", "/quotas/delete", quotas.delete_quota),
-    ("GET", "/schemas", schemas.schemas),
-    ("POST", "/schemas", schemas.register),
-    ("GET", "/schemas/{subject}", schemas.schema),
-    ("POST", "/schemas/{subject}/check", schemas.check),
-    ("POST", "/schemas/{subject}/compatibility", schemas.set_compatibility),
-    ("POST", "/schemas/{subject}/delete", schemas.delete_subject),
-    ("GET", "/connectors", connectors.connectors),
-    ("POST", "/connectors", connectors.create),
-    ("GET", "/connectors/plugin", connectors.plugin_form),
-    ("POST", "/connectors/validate", connectors.validate),
-    ("GET", "/connectors/{connector}", connectors.connector),
-    ("POST", "/connectors/{connector}", connectors.configure),
-    ("POST", "/connectors/{connector}/delete", connectors.delete),
-    ("POST", "/connectors/{connector}/{action}", connectors.control),
-    ("GET", "/pipelines", pipelines.pipelines),
-    ("GET", "/pipelines/{pipeline}", pipelines.pipeline),
-    ("POST", "/pipelines/{pipeline}/stop", pipelines.stop_pipeline),
-    ("GET", "/sql", sql.sql),
-    ("POST", "/sql", sql.begin),
-    ("GET", "/sql/{run}", sql.results),
-)
 
-#: Actions that change nothing, so that a read-only console offers them.
-HARMLESS: Final[frozenset[Handler]] = frozenset({resets.preview, schemas.check, connectors.validate})
+class Action(NamedTuple):
+    """A page, or an action, with the role it needs.
+
+    `audited`: the fields whose values are in the audit log; never passwords, contents of records, or values
+    that may be secrets.
+    """
+
+    method: str
+    path: str
+    role: Role
+    handler: Handler
+    audited: tuple[str, ...] = ()
+
+
+VIEWER, EDITOR, ADMIN = Role
+_ACL: Final = ("principal", "permission", "operation", "resource_type", "pattern", "resource_name", "host")
+
+ROUTES: Final[tuple[Action, ...]] = (
+    Action("GET", "/", VIEWER, overview.overview),
+    Action("GET", "/events", VIEWER, overview.events),
+    Action("GET", "/topics", VIEWER, topics.topics),
+    Action("POST", "/topics", EDITOR, topics.create_topic, ("name", "partitions", "replication", "settings")),
+    Action("GET", "/topics/{topic}", VIEWER, browsing.messages),
+    Action("GET", "/topics/{topic}/messages", VIEWER, browsing.messages),
+    Action("POST", "/topics/{topic}/messages", EDITOR, writing.send, ("partition", "schema", "tombstone")),
+    Action("GET", "/topics/{topic}/messages/search", VIEWER, browsing.search),
+    Action("GET", "/topics/{topic}/messages/follow", VIEWER, browsing.follow),
+    Action("GET", "/topics/{topic}/messages/export", VIEWER, files.export),
+    Action("POST", "/topics/{topic}/messages/import", EDITOR, files.import_records),
+    Action("GET", "/topics/{topic}/messages/{partition}/{offset}", VIEWER, record.message),
+    Action("GET", "/topics/{topic}/partitions", VIEWER, topic.partitions),
+    Action("POST", "/topics/{topic}/partitions", EDITOR, topics.add_partitions, ("count",)),
+    Action("GET", "/topics/{topic}/configuration", VIEWER, topic.configuration),
+    Action(
+        "POST", "/topics/{topic}/configuration", EDITOR, topic.edit_configuration, ("name", "value", "reset")
+    ),
+    Action("GET", "/topics/{topic}/groups", VIEWER, topic.groups),
+    Action("POST", "/topics/{topic}/delete", ADMIN, topics.delete_topic),
+    Action("GET", "/groups", VIEWER, groups.groups),
+    Action("GET", "/groups/{group}", VIEWER, groups.group),
+    Action("POST", "/groups/{group}/delete", ADMIN, groups.delete_group),
+    Action("POST", "/groups/{group}/reset", EDITOR, resets.reset, ("to", "offset", "time", "shift", "topic")),
+    Action("POST", "/groups/{group}/reset/preview", VIEWER, resets.preview),
+    Action("GET", "/brokers", VIEWER, brokers.brokers),
+    Action("GET", "/brokers/{broker}", VIEWER, brokers.broker),
+    Action("POST", "/brokers/{broker}", ADMIN, brokers.edit_broker, ("name", "reset")),
+    Action("GET", "/acls", VIEWER, acls.acls),
+    Action("POST", "/acls", ADMIN, acls.create_acl, _ACL),
+    Action("POST", "/acls/delete", ADMIN, acls.delete_acl, _ACL),
+    Action("GET", "/users", VIEWER, users.users),
+    Action("POST", "/users", ADMIN, users.save_user, ("user", "mechanism", "iterations")),
+    Action("POST", "/users/{user}/delete", ADMIN, users.delete_user),
+    Action("GET", "/quotas", VIEWER, quotas.quotas),
+    Action("POST", "/quotas", ADMIN, quotas.save_quota, ("user", "client-id", "ip", "key", "value")),
+    Action("POST", "/quotas/delete", ADMIN, quotas.delete_quota, ("user", "client-id", "ip", "key")),
+    Action("GET", "/schemas", VIEWER, schemas.schemas),
+    Action("POST", "/schemas", EDITOR, schemas.register, ("subject", "type")),
+    Action("GET", "/schemas/{subject}", VIEWER, schemas.schema),
+    Action("POST", "/schemas/{subject}/check", VIEWER, schemas.check),
+    Action("POST", "/schemas/{subject}/compatibility", EDITOR, schemas.set_compatibility, ("level",)),
+    Action("POST", "/schemas/{subject}/delete", ADMIN, schemas.delete_subject),
+    Action("GET", "/connectors", VIEWER, connectors.connectors),
+    Action("POST", "/connectors", EDITOR, connectors.create, ("name", "class")),
+    Action("GET", "/connectors/plugin", VIEWER, connectors.plugin_form),
+    Action("POST", "/connectors/validate", EDITOR, connectors.validate),
+    Action("GET", "/connectors/{connector}", VIEWER, connectors.connector),
+    Action("POST", "/connectors/{connector}", EDITOR, connectors.configure),
+    Action("POST", "/connectors/{connector}/delete", ADMIN, connectors.delete),
+    Action("POST", "/connectors/{connector}/{action}", EDITOR, connectors.control),
+    Action("GET", "/pipelines", VIEWER, pipelines.pipelines),
+    Action("GET", "/pipelines/{pipeline}", VIEWER, pipelines.pipeline),
+    Action("POST", "/pipelines/{pipeline}/stop", EDITOR, pipelines.stop_pipeline),
+    Action("GET", "/sql", VIEWER, sql.sql),
+    Action("POST", "/sql", EDITOR, sql.begin),
+    Action("GET", "/sql/{run}", EDITOR, sql.results),
+)

@@ -11,9 +11,15 @@ from moldau.base.errors import KafkaError
 from moldau.client.wire.settings import ClientSettings
 from moldau.console.application import ConsoleApplication
 from moldau.console.cluster.view import ClusterView
+from moldau.console.login.oidc import OidcLogin
+from moldau.console.login.provider import ProviderUnavailable
+from moldau.console.pages.login import LoginPages
+from moldau.console.records.masking import Masking
 from moldau.console.services import Services
-from moldau.console.settings import ConsoleSettings
+from moldau.console.settings import ConsoleSettings, Login
+from moldau.console.sql import SqlRuns
 from moldau.console.web.audit import AuditLog
+from moldau.console.web.health import Health
 from moldau.console.web.lag import LagEndpoints
 from moldau.console.web.protection import Protection
 from moldau.console.web.sessions import Sessions
@@ -34,17 +40,28 @@ class Console:
                 name, ClientSettings.from_properties(properties), lag_window_s=settings.lag_window_s
             )
             for name, properties in settings.clusters.items()
-            if not settings.login
+            if settings.login is not Login.SCRAM
         }
         self._webhooks: dict[str, Webhook] = {}
         if settings.alert_webhook is not None:
             for name, view in self._views.items():
                 self._webhooks[name] = Webhook(settings.alert_webhook, name)
                 view.monitor.on_change.append(self._webhooks[name])
-        self._sessions = Sessions(settings, clock)
-        self._services = Services(settings)
+        self._sessions = Sessions(settings, self._views, clock)
+        self._sql = SqlRuns() if settings.sql else None
+        masking = Masking(settings.masked)
+        self._services = {
+            name: Services(each, masking, self._sql) for name, each in settings.services.items()
+        }
+        self._oidc = None if settings.oidc is None else OidcLogin(settings.oidc, clock)
+        audit = AuditLog(settings.audit_file, clock)
         application = ConsoleApplication(
-            settings, self._views, self._sessions, self._services, AuditLog(settings.audit_file, clock)
+            settings,
+            self._sessions,
+            self._services,
+            LoginPages(settings, self._sessions, self._oidc, audit),
+            Health(settings, self._views, self._oidc, clock),
+            audit,
         )
         lag = LagEndpoints(application, settings, self._views, self._sessions, self._webhooks)
         self._application = Protection(lag, settings)
@@ -59,6 +76,11 @@ class Console:
         # The pages show what a broker that is gone leaves out; the log would repeat it with every refresh.
         logging.getLogger("moldau.lag").setLevel(logging.ERROR)
         self._sweeping = asyncio.create_task(self._sweep())
+        if self._oidc is not None:
+            try:
+                await self._oidc.check()
+            except ProviderUnavailable as error:
+                logger.warning("Users cannot sign in until the identity provider answers: %s", error)
         results = await asyncio.gather(
             *(view.start() for view in self._views.values()), return_exceptions=True
         )
@@ -77,7 +99,10 @@ class Console:
             await view.close()
         for webhook in self._webhooks.values():
             await webhook.close()
-        await self._services.close()
+        for services in self._services.values():
+            await services.close()
+        if self._sql is not None:
+            await self._sql.close()
 
     async def failed(self) -> str:
         """The console shows an unreachable cluster as such, and continues."""

@@ -1,4 +1,4 @@
-"""The services beside the clusters: schema registry and Connect, if they are configured."""
+"""The services beside a cluster: schema registry, Connect and pipelines, if they are configured."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.client.registry import AsyncRegistryClient
 from moldau.console.records.decoding import Decoder
 from moldau.console.records.masking import Masking
-from moldau.console.settings import ConsoleSettings
+from moldau.console.settings import ServiceSettings
 from moldau.console.sql import SqlRuns
 
 if TYPE_CHECKING:
@@ -61,16 +61,18 @@ class ConnectClient:
 
 
 class Services:
-    def __init__(self, settings: ConsoleSettings) -> None:
-        self.registry = None if settings.registry is None else AsyncRegistryClient(settings.registry)
-        self.registry_url = None if settings.registry is None else settings.registry["schema.registry.url"]
-        self.decoder = Decoder(self.registry, Masking(settings.masked))
-        self.sql = SqlRuns() if settings.sql else None
+    """The services of one cluster; SQL is the same for all."""
+
+    def __init__(self, settings: ServiceSettings, masking: Masking, sql: SqlRuns | None) -> None:
+        registry = settings.registry
+        self.registry = None if registry is None else AsyncRegistryClient(registry)
+        self.registry_url = None if registry is None else registry["schema.registry.url"]
+        self.decoder = Decoder(self.registry, masking)
+        self.sql = sql
         self.connect = None if settings.connect_url is None else ConnectClient(settings.connect_url)
+        self.pipelines_folder = settings.pipelines_folder
 
     async def close(self) -> None:
-        if self.sql is not None:
-            await self.sql.close()
         if self.registry is not None:
             await self.registry.close()
         if self.connect is not None:

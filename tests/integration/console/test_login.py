@@ -92,7 +92,7 @@ def test_without_signing_in_nothing_is_shown(console: Api) -> None:
     assert console("GET", "/topics").status == 401
     assert console("POST", "/topics", {"name": "x"}).status == 401
     status, _, headers = console.raw("GET", "/topics", headers={"Accept": "text/html"})
-    assert (status, {n.lower(): v for n, v in headers.items()}["location"]) == (303, "/login")
+    assert (status, {n.lower(): v for n, v in headers.items()}["location"]) == (303, "/login?next=%2Ftopics")
     wrong = console("POST", "/login", {"user": "alice", "password": "wrong"})
     assert wrong.status == 401 and "wrong" not in str(wrong.body)
 
@@ -167,8 +167,8 @@ def test_a_user_signs_in_and_out(console: Api, browser: Any) -> None:
         expect(page.get_by_role("alert")).to_contain_text("refuses")
         page.get_by_label("Password").fill(PASSWORD)
         page.get_by_role("button", name="Sign in").click()
-        expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
-        page.get_by_role("link", name="Topics").click()
+        # The login returns to the page that was requested.
+        expect(page.get_by_role("heading", level=1)).to_have_text("Topics")
         expect(page.get_by_role("table", name="Topics").locator("tbody tr")).to_have_count(1)
         page.get_by_role("button", name="Create topic").click()
         page.get_by_role("dialog").get_by_label("Name").fill("mine")

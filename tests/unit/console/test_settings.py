@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from moldau.base.errors import KafkaError
-from moldau.console.settings import ConsoleSettings, user_settings
+from moldau.console.login.accounts import user_settings
+from moldau.console.settings import ConsoleSettings
 
 PLAIN = {"bootstrap.servers": "localhost:9092"}
 SCRAM = {**PLAIN, "client.security.protocol": "SASL_SSL", "client.sasl.mechanism": "SCRAM-SHA-512"}
@@ -80,3 +81,41 @@ def test_alerts_need_a_cluster_that_is_read_without_users() -> None:
     with pytest.raises(KafkaError, match="moldau lag --alert-webhook"):
         ConsoleSettings.from_properties({**SCRAM, **webhook})
     assert ConsoleSettings.from_properties({**SCRAM, **webhook, "login": "none"}).alert_webhook
+
+
+def test_with_scram_every_cluster_has_a_login_of_its_own() -> None:
+    other = {"cluster.other.bootstrap.servers": "a:1"}
+    for security in ({}, {"cluster.other.security.protocol": "SSL"}):
+        with pytest.raises(KafkaError, match="other has no SCRAM"):
+            ConsoleSettings.from_properties({**SCRAM, **other, **security})
+    scram = {"cluster.other.security.protocol": "SASL_SSL", "cluster.other.sasl.mechanism": "SCRAM-SHA-256"}
+    assert list(ConsoleSettings.from_properties({**SCRAM, **other, **scram}).clusters) == ["default", "other"]
+    assert ConsoleSettings.from_properties({**SCRAM, **other, "login": "none"}).login is None
+
+
+def test_each_cluster_has_services_of_its_own() -> None:
+    settings = ConsoleSettings.from_properties(
+        {
+            **PLAIN,
+            "schema.registry.url": "http://a",
+            "connect.url": "http://c/",
+            "cluster.other.bootstrap.servers": "a:1",
+            "cluster.other.schema.registry.url": "http://b",
+            "cluster.third.bootstrap.servers": "a:1",
+            "cluster.third.pipelines.folder": "/state",
+        }
+    )
+    found = {
+        name: (
+            each.registry and each.registry["schema.registry.url"],
+            each.connect_url,
+            each.pipelines_folder,
+        )
+        for name, each in settings.services.items()
+    }
+    assert found == {
+        "default": ("http://a", "http://c", None),
+        "other": ("http://b", None, None),
+        "third": (None, None, "/state"),
+    }
+    assert settings.clusters["other"] == {"bootstrap.servers": "a:1"}

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from typing import Any, Final
 from urllib.parse import quote
 
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
+from moldau.console.login.roles import Role
+from moldau.console.records.masking import MASK
 from moldau.console.services import ConnectClient, ConnectError
 from moldau.console.web.call import Call, CopyAs, Done, Page, Refused
 from moldau.console.web.commands import curl
@@ -17,6 +20,12 @@ from moldau.console.web.rendering import fragment
 
 _ACTIONS: Final = {"pause": "paused", "resume": "resumed", "stop": "stopped", "restart": "restarted"}
 _FIELD: Final = "config."
+#: Names and values of a configuration that may contain secrets.
+_SECRET: Final = re.compile(
+    r"password|passphrase|secret|token|credential|jaas|user\.info|(private|access|api|service)\.?_?key|auth",
+    re.IGNORECASE,
+)
+_SECRET_VALUE: Final = re.compile(r"password\s*=|://[^/@\s]*:[^/@\s]*@", re.IGNORECASE)
 _ATTEMPTS: Final = 40
 _PAUSE_S: Final = 0.25
 
@@ -53,7 +62,7 @@ async def connector(call: Call) -> Page:
             for each in status.get("tasks") or ()
         ],
         "trace": (status.get("connector") or {}).get("trace") or "",
-        "config": found.get("config") or {},
+        "config": _shown_config(call, found.get("config") or {}),
         "topics": topics,
     }
     return Page("connector", name, data, {}, _copy(call, connect, path))
@@ -131,6 +140,16 @@ async def delete(call: Call) -> Done:
         raise Refused(400, "The name does not match the connector.")
     await connect("DELETE", _path(name))
     return Done(f"Connector {name} is deleted.", call.url("connectors"))
+
+
+def _shown_config(call: Call, config: dict[str, str]) -> dict[str, str]:
+    """Return a configuration without its secrets for users who may not change it."""
+    if call.role >= Role.EDITOR:
+        return config
+    return {
+        name: MASK if _SECRET.search(name) or _SECRET_VALUE.search(str(value)) else value
+        for name, value in config.items()
+    }
 
 
 def _connect(call: Call) -> ConnectClient:

@@ -21,7 +21,7 @@ _RUNNING: Final = ("starting", "running", "waiting")
 
 async def pipelines(call: Call) -> Page:
     await call.snapshot()
-    folder = call.settings.pipelines_folder
+    folder = call.services.pipelines_folder
     rows: list[dict[str, Any]] = []
     if folder is not None:
         rows = [_summary(each) for each in await asyncio.to_thread(_read_all, Path(folder))]
@@ -53,9 +53,9 @@ async def stop_pipeline(call: Call) -> Done:
 
 
 def _folder(call: Call) -> Path:
-    if call.settings.pipelines_folder is None:
+    if call.services.pipelines_folder is None:
         raise not_found("The state folder of pipelines (--pipelines FOLDER)")
-    return Path(call.settings.pipelines_folder)
+    return Path(call.services.pipelines_folder)
 
 
 async def _status(call: Call) -> dict[str, Any]:

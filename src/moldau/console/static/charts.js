@@ -62,7 +62,7 @@ async function update() {
   try {
     const elements = [...document.querySelectorAll("[data-chart]")];
     for (const source of new Set(elements.map((each) => each.dataset.chart))) {
-      const response = await fetch(source, { headers: { Accept: "application/json" } });
+      const response = await fetch(source, { headers: { Accept: "application/json", "X-Background": "true" } });
       if (!response.ok) continue;
       const page = await response.json();
       for (const each of elements.filter((one) => one.dataset.chart === source)) draw(each, page[each.dataset.series] ?? []);

@@ -1,37 +1,62 @@
-"""The audit log: a line of JSON for every change that users request, completed or refused.
+"""The audit log: a line of JSON for every change that users request, and for logins.
 
-Names of fields are logged, never values: they may be secrets or records.
+`values` has the fields that say what is changed; the table of routes names them. Of other fields only the
+names are logged: their values may be secrets or records. Lines about requests without a login are bounded, so
+that strangers cannot fill the disk.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from moldau.base.clock import Clock
 
 logger = logging.getLogger(__name__)
+
+_MOST_LENGTH: Final = 500
+#: Lines about one address without a login in `_PERIOD_S`.
+_MOST_REFUSED: Final = 10
+_PERIOD_S: Final = 60.0
+_MOST_ADDRESSES: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    action: str
+    result: str
+    user: str | None = None
+    role: str | None = None
+    address: str = ""
+    cluster: str | None = None
+    values: Mapping[str, str] = field(default_factory=dict)
+    fields: tuple[str, ...] = ()
 
 
 class AuditLog:
     def __init__(self, file: str | None, clock: Clock) -> None:
         self._file = None if file is None else Path(file)
         self._clock = clock
+        #: Begin of the period and number of lines, by address.
+        self._refused: OrderedDict[str, tuple[float, int]] = OrderedDict()
 
-    def record(
-        self, *, cluster: str, user: str | None, address: str, action: str, fields: Iterable[str], result: str
-    ) -> None:
+    def record(self, entry: AuditEntry) -> None:
         line = json.dumps(
             {
                 "time": self._clock.time_ms(),
-                "cluster": cluster,
-                "user": user,
-                "address": address,
-                "action": action,
-                "fields": sorted(fields),
-                "result": result,
+                "cluster": entry.cluster,
+                "user": _cut(entry.user),
+                "role": entry.role,
+                "address": entry.address,
+                "action": _cut(entry.action),
+                "values": {name: _cut(value) for name, value in sorted(entry.values.items())},
+                "fields": sorted(entry.fields),
+                "result": _cut(entry.result),
             }
         )
         logger.info("audit %s", line)
@@ -42,3 +67,20 @@ class AuditLog:
                 log.write(line + "\n")
         except OSError as error:
             logger.error("The audit log %s cannot be written: %s", self._file, error)
+
+    def record_stranger(self, entry: AuditEntry) -> None:
+        """Record a request without a login, unless its address has sent too many."""
+        now = self._clock.monotonic()
+        begin, count = self._refused.get(entry.address, (now, 0))
+        if now - begin > _PERIOD_S:
+            begin, count = now, 0
+        self._refused[entry.address] = (begin, count + 1)
+        self._refused.move_to_end(entry.address)
+        while len(self._refused) > _MOST_ADDRESSES:
+            self._refused.popitem(last=False)
+        if count < _MOST_REFUSED:
+            self.record(entry)
+
+
+def _cut(text: str | None) -> str | None:
+    return text if text is None or len(text) <= _MOST_LENGTH else f"{text[:_MOST_LENGTH]}…"

@@ -16,6 +16,7 @@ from starlette.requests import Request
 from moldau.client.admin.client import AsyncAdminClient
 from moldau.console.cluster.snapshot import Snapshot, Topic
 from moldau.console.cluster.view import ClusterView
+from moldau.console.login.roles import Role
 from moldau.console.web.forms import Form, read_form
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ class Call:
         *,
         base: str = "",
         user: str | None = None,
+        role: Role = Role.ADMIN,
     ) -> None:
         self.request = request
         self.view = view
@@ -89,6 +91,9 @@ class Call:
         #: The prefix of paths in this cluster; empty for the first one.
         self.base = base
         self.user = user
+        self.role = Role.VIEWER if settings.read_only else role
+        #: The fields that the handler has read.
+        self.fields: Mapping[str, str] = {}
 
     @property
     def admin(self) -> AsyncAdminClient:
@@ -102,7 +107,17 @@ class Call:
         return self.request.query_params.get(name, default)
 
     async def form(self) -> Form:
-        return await read_form(self.request, self.settings.max_request_bytes)
+        form = await read_form(self.request, self.settings.max_request_bytes)
+        self.fields = form
+        return form
+
+    def require(self, role: Role) -> None:
+        """Raise `Refused` unless the user has a role."""
+        if self.role >= role:
+            return
+        if self.settings.read_only:
+            raise Refused(403, "The console is read-only.")
+        raise Refused(403, f"This needs the role {role.label}; you have the role {self.role.label}.")
 
     def url(self, *parts: str) -> str:
         """Return the path of a page of this cluster."""

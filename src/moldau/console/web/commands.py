@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
+from moldau.console.settings import Login
 from moldau.console.web.call import Call
 
 
@@ -74,7 +75,7 @@ def _configuration(call: Call) -> str:
             "bootstrap.servers": _servers(call),
             "security.protocol": security.protocol,
             "sasl.mechanism": security.mechanism,
-            "sasl.username": call.user or "USER",
+            "sasl.username": (call.settings.login is Login.SCRAM and call.user) or "USER",
             "sasl.password": "PASSWORD",
         }
     )

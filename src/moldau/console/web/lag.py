@@ -91,7 +91,8 @@ class LagEndpoints:
         if session is not None:
             return session
         credentials = parse_authorization(header(scope, b"authorization") or b"")
-        found = None if credentials is None else await self._sessions.of_script(credentials)
+        address = (scope.get("client") or ("",))[0]
+        found = None if credentials is None else await self._sessions.of_script(credentials, address)
         if found is None:
             raise Refused(401, "Sign in first: /login, or user and password as HTTP Basic.")
         return found
@@ -100,7 +101,7 @@ class LagEndpoints:
         if session is None:
             return self._views[name]
         try:
-            return await session.account.view(name)
+            return await self._sessions.view(name, session)
         except KafkaError as error:
             raise Refused(503, str(error)) from error
 

@@ -10,6 +10,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
+from moldau.console.login.roles import Role
+from moldau.console.settings import Login
 from moldau.console.web import formats
 from moldau.console.web.call import Call, Page
 
@@ -66,13 +68,30 @@ def answer_page(call: Call, page: Page) -> Response:
         "call": call,
         "cluster": call.view.name,
         "clusters": list(call.settings.clusters),
-        "read_only": call.settings.read_only,
+        # What the user's role allows; actions that it does not allow are not shown.
+        "read_only": call.role < Role.EDITOR,
+        "administers": call.role >= Role.ADMIN,
+        "role": _role(call),
         "user": call.user,
         "csrf": "" if session is None else session.token,
         "path": call.request.url.path.removeprefix(call.base) or "/",
+        "section": _section(call),
         "snapshot": call.view.snapshot,
     }
     return HTMLResponse(fragment(f"pages/{page.template}.html", **values), page.status)
+
+
+def _role(call: Call) -> str:
+    """Return the role to show: users of a cluster's ACLs have none."""
+    if call.settings.read_only:
+        return "Read-only"
+    return call.role.label.capitalize() if call.settings.login is Login.OIDC else ""
+
+
+def _section(call: Call) -> str:
+    """Return the entry of the navigation that a page belongs to; another cluster has it, too."""
+    first = call.request.url.path.removeprefix(call.base).strip("/").partition("/")[0]
+    return first if first in {path for _, path in NAVIGATION} else ""
 
 
 def plain_page(template: str, status: int, **values: Any) -> Response:

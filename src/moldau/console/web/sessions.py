@@ -1,8 +1,10 @@
-"""Users who have signed in, with the SCRAM credentials of the cluster.
+"""Sessions of users who have signed in, and the view of a cluster that belongs to each.
 
-Signing in opens a connection with the credentials; the cluster verifies them, and its ACLs decide what the
-user sees. Each user has views of their own, so that nothing is shown through the permissions of another one.
-Sessions end with the sign-out, when they are not used, or with the process; there are at most `_MOST`.
+A session ends with the sign-out, when it is not used, at the end of its lifetime, or with the process. Pages
+that update themselves do not use it. There are at most `_MOST` sessions, and `_MOST_OF_USER` of one user.
+
+A user with a password sees each cluster through connections of their own. Without passwords (no login, or
+OpenID Connect) all users share the console's views, and the role decides.
 """
 
 from __future__ import annotations
@@ -10,146 +12,185 @@ from __future__ import annotations
 import asyncio
 import hmac
 import secrets
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from moldau.base.clock import Clock
-from moldau.base.errors import KafkaError
-from moldau.client.wire.cluster import Cluster
 from moldau.client.wire.settings import ClientSettings
 from moldau.console.cluster.view import ClusterView
-from moldau.console.settings import ConsoleSettings, user_settings
+from moldau.console.login.accounts import Account, Accounts, user_settings
+from moldau.console.login.attempts import Attempts
+from moldau.console.login.roles import Role
+from moldau.console.settings import ConsoleSettings, Login
 from moldau.console.web.call import Refused
 from moldau.http.authentication.credentials import BASIC, Credentials
-from moldau.network.failures import LoginFailed
 
 COOKIE: Final = "moldau_console"
-_MOST: Final = 200
-_SIGN_IN_TIMEOUT_MS: Final = 8_000
+_MOST: Final = 500
+_MOST_OF_USER: Final = 20
 
 
-class Account:
-    """A user's connections to the clusters."""
+class OtherCredentials(Refused):
+    """A cluster does not accept the credentials with which the user has signed in at another one."""
 
-    def __init__(self, user: str, settings: dict[str, ClientSettings], lag_window_s: float) -> None:
-        self.user = user
-        self._lag_window_s = lag_window_s
-        self.settings = settings
-        self.sessions = 0
-        self._views: dict[str, ClusterView] = {}
-        self._opening = asyncio.Lock()
-
-    async def view(self, cluster: str) -> ClusterView:
-        async with self._opening:
-            if cluster not in self._views:
-                view = ClusterView(cluster, self.settings[cluster], lag_window_s=self._lag_window_s)
-                try:
-                    await view.start()
-                except KafkaError:
-                    await view.close()
-                    raise
-                self._views[cluster] = view
-            return self._views[cluster]
-
-    async def close(self) -> None:
-        for view in self._views.values():
-            await view.close()
-        self._views.clear()
+    def __init__(self, cluster: str) -> None:
+        super().__init__(401, f"Sign in at the cluster {cluster} first: /login?cluster={cluster}.")
+        self.cluster = cluster
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class Session:
-    account: Account
+    user: str
+    role: Role = Role.ADMIN
+    #: By cluster, those that have verified the user's password.
+    accounts: dict[str, Account] = field(default_factory=dict)
+    #: The same credentials for clusters that have not been asked yet.
+    offered: dict[str, ClientSettings] = field(default_factory=dict, repr=False)
     #: Sent with every change, so that another page cannot send one.
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
+    begun_s: float = 0.0
     used_s: float = 0.0
+    ended: bool = False
+    opening: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
+
+    def user_at(self, cluster: str) -> str:
+        account = self.accounts.get(cluster)
+        return self.user if account is None else account.user
 
 
 class Sessions:
-    def __init__(self, settings: ConsoleSettings, clock: Clock) -> None:
+    def __init__(self, settings: ConsoleSettings, views: Mapping[str, ClusterView], clock: Clock) -> None:
         self._settings = settings
+        self._views = views
         self._clock = clock
+        self._accounts = Accounts(settings.lag_window_s)
+        self._attempts = Attempts(clock)
         self._sessions: dict[str, Session] = {}
-        self._accounts: dict[str, Account] = {}
-        #: The cookies of scripts that send user and password with every request, by a digest of these.
+        #: Cookies of scripts that send their password with every request, by its digest.
         self._scripts: dict[bytes, str] = {}
         self._key = secrets.token_bytes(32)
-        # A guessed password takes a connection to the cluster: a few at a time.
-        self._signing_in = asyncio.Semaphore(4)
 
-    def find(self, cookie: str | None) -> Session | None:
+    def find(self, cookie: str | None, *, uses: bool = True) -> Session | None:
+        """Return the session of a cookie; `uses`: the request is one of the user, not of a page by itself."""
         session = self._sessions.get(cookie or "")
-        if session is None:
+        if session is None or self.is_over(session):
             return None
-        now = self._clock.monotonic()
-        if now - session.used_s > self._settings.session_timeout_ms / 1000:
-            return None
-        session.used_s = now
+        if uses:
+            session.used_s = self._clock.monotonic()
         return session
 
-    async def sign_in(self, user: str, password: str) -> str:
-        """Return the cookie of a new session; `Refused` if the cluster refuses the credentials."""
-        await self.sweep()
-        if len(self._sessions) >= _MOST:
-            raise Refused(503, "Too many users have signed in; try again later.")
-        settings = {
-            name: user_settings(properties, user, password)
-            for name, properties in self._settings.clusters.items()
-        }
-        async with self._signing_in:
-            await _verify(next(iter(settings.values())))
-        account = self._accounts.get(user)
-        if account is None or account.settings != settings:
-            # After a change of the password, sessions with the old one keep their connections.
-            account = self._accounts[user] = Account(user, settings, self._settings.lag_window_s)
-        account.sessions += 1
-        cookie = secrets.token_urlsafe(32)
-        self._sessions[cookie] = Session(account, used_s=self._clock.monotonic())
+    async def sign_in(
+        self, user: str, password: str, address: str, *, cluster: str = "", cookie: str | None = None
+    ) -> str:
+        """Verify a password at a cluster, by default the first, and return the cookie of the session.
+
+        `cookie`: a session that is continued. `Refused` if the cluster refuses the credentials.
+        """
+        clusters = self._settings.clusters
+        cluster = cluster or next(iter(clusters))
+        waiting = self._attempts.wait_s(user, address)
+        if waiting:
+            raise Refused(429, f"Too many failed logins; try again in {waiting:.0f} seconds.")
+        settings = {name: user_settings(each, user, password) for name, each in clusters.items()}
+        try:
+            account = await self._accounts.open(cluster, user, settings[cluster])
+        except Refused as refused:
+            if refused.status == 401:
+                self._attempts.failed(user, address)
+            raise
+        self._attempts.succeeded(user, address)
+        session = self.find(cookie)
+        if session is None or cookie is None:
+            del settings[cluster]
+            session = Session(user, accounts={cluster: account}, offered=settings)
+            try:
+                return await self.begin(session)
+            except Refused:
+                await self._accounts.release(account)
+                raise
+        replaced = session.accounts.get(cluster)
+        session.accounts[cluster] = account
+        if replaced is not None:
+            await self._accounts.release(replaced)
         return cookie
 
-    async def of_script(self, credentials: Credentials) -> Session | None:
-        """Return the session of a user and password, which are verified once per session."""
-        if credentials.scheme != BASIC:
+    async def begin(self, session: Session) -> str:
+        """Add a session and return its cookie; `Refused` if there are too many."""
+        await self.sweep()
+        own = [cookie for cookie, each in self._sessions.items() if each.user == session.user]
+        for cookie in own[: max(0, len(own) - _MOST_OF_USER + 1)]:
+            await self.end(cookie)
+        if len(self._sessions) >= _MOST:
+            raise Refused(503, "Too many users have signed in; try again later.")
+        session.begun_s = session.used_s = self._clock.monotonic()
+        cookie = secrets.token_urlsafe(32)
+        self._sessions[cookie] = session
+        return cookie
+
+    async def of_script(self, credentials: Credentials, address: str) -> Session | None:
+        """Return the session of a script that sends its password; None unless passwords are accepted."""
+        if credentials.scheme != BASIC or self._settings.login is not Login.SCRAM:
             return None
-        text = f"{credentials.user}\0{credentials.secret}".encode()
-        digest = hmac.digest(self._key, text, "sha256")
-        session = self.find(self._scripts.get(digest))
+        given = f"{credentials.user}\0{credentials.secret}".encode("utf-8", "surrogatepass")
+        key = hmac.digest(self._key, given, "sha256")
+        session = self.find(self._scripts.get(key))
         if session is None:
-            cookie = self._scripts[digest] = await self.sign_in(credentials.user, credentials.secret)
-            session = self.find(cookie)
+            cookie = await self.sign_in(credentials.user, credentials.secret, address)
+            self._scripts = {each: known for each, known in self._scripts.items() if known in self._sessions}
+            self._scripts[key] = cookie
+            session = self._sessions[cookie]
         return session
 
-    async def sign_out(self, cookie: str | None) -> None:
+    async def view(self, cluster: str, session: Session | None) -> ClusterView:
+        """Return the view of a cluster; `OtherCredentials` if the user has to sign in there."""
+        if session is None or self._settings.login is not Login.SCRAM:
+            return self._views[cluster]
+        async with session.opening:
+            account = session.accounts.get(cluster)
+            if account is None:
+                account = session.accounts[cluster] = await self._open_offered(cluster, session)
+            return account.view
+
+    async def _open_offered(self, cluster: str, session: Session) -> Account:
+        settings = session.offered.get(cluster)
+        if settings is None:
+            raise OtherCredentials(cluster)
+        try:
+            account = await self._accounts.open(cluster, session.user, settings)
+        except Refused as refused:
+            if refused.status != 401:
+                raise
+            del session.offered[cluster]
+            raise OtherCredentials(cluster) from None
+        if session.ended:
+            await self._accounts.release(account)
+            raise OtherCredentials(cluster)
+        return account
+
+    async def end(self, cookie: str | None) -> None:
         session = self._sessions.pop(cookie or "", None)
         if session is None:
             return
-        account = session.account
-        account.sessions -= 1
-        if account.sessions == 0:
-            if self._accounts.get(account.user) is account:
-                del self._accounts[account.user]
-            await account.close()
+        session.ended = True
+        for account in session.accounts.values():
+            await self._accounts.release(account)
 
     async def sweep(self) -> None:
-        """End the sessions that are not used."""
-        oldest = self._clock.monotonic() - self._settings.session_timeout_ms / 1000
-        for cookie in [each for each, session in self._sessions.items() if session.used_s < oldest]:
-            await self.sign_out(cookie)
-        known = self._scripts.items()
-        self._scripts = {digest: cookie for digest, cookie in known if cookie in self._sessions}
+        """End the sessions that are over."""
+        for cookie in [each for each, session in self._sessions.items() if self.is_over(session)]:
+            await self.end(cookie)
 
     async def close(self) -> None:
         for cookie in list(self._sessions):
-            await self.sign_out(cookie)
+            await self.end(cookie)
 
-
-async def _verify(settings: ClientSettings) -> None:
-    cluster = Cluster(replace(settings, request_timeout_ms=_SIGN_IN_TIMEOUT_MS))
-    try:
-        await cluster.refresh()
-    except LoginFailed:
-        raise Refused(401, "The cluster refuses this user and password.") from None
-    except KafkaError as error:
-        raise Refused(503, f"The cluster cannot be reached: {error}") from error
-    finally:
-        cluster.close()
+    def is_over(self, session: Session) -> bool:
+        """Return whether a session has ended, or will with the next sweep."""
+        now = self._clock.monotonic()
+        settings = self._settings
+        return (
+            session.ended
+            or now - session.used_s > settings.session_timeout_ms / 1000
+            or now - session.begun_s > settings.session_lifetime_ms / 1000
+        )

@@ -69,6 +69,9 @@ class ServiceCommand(NamedTuple):
             default=[],
         )
         parser.option("--command-config", "FILE", COMMAND_CONFIG)
+        parser.option(
+            "--config", "FILE", "Properties file with settings of the service; options replace them."
+        )
         self._add_common(parser)
         return parser
 
@@ -92,11 +95,13 @@ class ServiceCommand(NamedTuple):
         parser.add_argument(STOP_WITH_INPUT, action="store_true", help=argparse.SUPPRESS)
 
     def _run_options(self, options: argparse.Namespace) -> int:
-        require(options, "bootstrap-server")
+        properties = load_client_config(options.config)
         client = load_client_config(options.command_config)
-        client["bootstrap.servers"] = options.bootstrap_server
-        properties = {f"{self.client_prefix}{name}": value for name, value in client.items()}
-        properties[self.bootstrap_property] = options.bootstrap_server
+        if self.bootstrap_property not in properties:
+            require(options, "bootstrap-server")
+        if options.bootstrap_server is not None:
+            client["bootstrap.servers"] = properties[self.bootstrap_property] = options.bootstrap_server
+        properties |= {f"{self.client_prefix}{name}": value for name, value in client.items()}
         if options.host is not None or options.port is not None:
             host = options.host or "127.0.0.1"
             port = self.default_port if options.port is None else options.port
@@ -108,11 +113,12 @@ class ServiceCommand(NamedTuple):
 
     def _warn_about_secrets(self, given: Mapping[str, str]) -> None:
         """Warn about secrets in arguments: every user of the machine sees them in the list of processes."""
-        for name in given:
-            if any(part in name for part in _SECRET):
+        for name, value in given.items():
+            named = name.endswith(".file") or value.startswith("${")
+            if any(part in name for part in _SECRET) and not named:
                 print(
                     f"Warning: other users of this machine can read {name} in the list of processes; write "
-                    f"it to a file: {self.script} FILE, or --command-config FILE.",
+                    f"it to a file: moldau {self.name} --config FILE.",
                     file=sys.stderr,
                 )
 

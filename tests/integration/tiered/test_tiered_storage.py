@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from moldau.testing import Cluster
 from tests.harness.scraping import MeasuredCluster, measured_cluster
@@ -78,6 +79,48 @@ def test_offsets_of_both_tiers(cluster: Cluster, folder: Path, topic: str) -> No
     assert offset(cluster, topic, "latest") == 55
     assert offset(cluster, topic, str(stamp(7))) == 7
     assert offset(cluster, topic, str(stamp(54))) == 54
+
+
+def test_tools_show_both_tiers(cluster: Cluster, folder: Path, topic: str) -> None:
+    filled(cluster, folder, topic)
+    (first_local,) = local(cluster.data_dir, topic)
+    plain = f"{topic}-plain"
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    admin.create_topics([NewTopic(plain, 1, 1)])[plain].result(30)
+    tiers = f"Earliest: 0\tEarliestLocal: {first_local}\tLatestTiered: {first_local - 1}"
+    assert describe(cluster, topic).endswith(f"\t{tiers}")
+    assert "Earliest" not in describe(cluster, plain)
+    run = run_tool(
+        "kafka-log-dirs",
+        *("--bootstrap-server", cluster.bootstrap_servers, "--describe", "--topic-list", f"{topic},{plain}"),
+    )
+    assert run.code == 0, run.err
+    (directory,) = json.loads(run.out.splitlines()[-1])["brokers"][0]["logDirs"]
+    replicas = {each.pop("partition"): each for each in directory["partitions"]}
+    shown = {"earliestOffset": 0, "earliestLocalOffset": first_local, "latestTieredOffset": first_local - 1}
+    assert shown.items() <= replicas[f"{topic}-0"].items()
+    assert replicas[f"{plain}-0"].keys() == {"size", "offsetLag", "isFuture"}
+
+
+def describe(cluster: Cluster, topic: str) -> str:
+    """Return the line of the only partition."""
+    run = run_tool(
+        "kafka-topics", "--bootstrap-server", cluster.bootstrap_servers, "--describe", "--topic", topic
+    )
+    assert run.code == 0, run.err
+    return run.out.splitlines()[-1]
+
+
+def test_the_earliest_offset_that_is_not_uploaded(cluster: Cluster, folder: Path, topic: str) -> None:
+    filled(cluster, folder, topic)
+    (first_local,) = local(cluster.data_dir, topic)
+    assert offset(cluster, topic, "earliest-pending-upload") == first_local
+    assert alter(cluster, topic, "remote.log.copy.disable=true,local.retention.bytes=-2").code == 0
+    produce(cluster.bootstrap_servers, topic, range(55, 85))
+    assert len(local(cluster.data_dir, topic)) > 1
+    # What cannot be copied is still to be uploaded.
+    assert offset(cluster, topic, "earliest-pending-upload") == first_local
+    assert offset(cluster, topic, "latest-tiered") == first_local - 1
 
 
 def test_retention_covers_both_tiers(cluster: Cluster, folder: Path, topic: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from moldau.base.errors import ErrorCode, KafkaError
@@ -12,6 +13,7 @@ from moldau.base.ids import INTERNAL_TOPICS, ZERO_UUID, TopicPartition, Uuid, pa
 from moldau.cli.kafka.topics.report import REPORTS, TopicReport, joined
 from moldau.cli.shared.arguments import ToolParser, TopicPattern, UsageError, given, refuse_together, require
 from moldau.cli.shared.connection import add_bootstrap_options, open_admin
+from moldau.cli.shared.tiers import tier_offsets
 from moldau.cli.shared.tool import ToolError, run_tool, warn
 
 if TYPE_CHECKING:
@@ -215,7 +217,8 @@ def _describe(admin: AdminClient, options: argparse.Namespace) -> None:
         return
     resources = [ConfigResource(ResourceType.TOPIC, topic.name) for topic in topics]
     configs = checked(admin.describe_configs(resources))
-    report = TopicReport(options, _reassignments(admin), {node.id for node in admin.describe_cluster().nodes})
+    live_brokers = {node.id for node in admin.describe_cluster().nodes}
+    report = TopicReport(options, _reassignments(admin), live_brokers, partial(tier_offsets, admin))
     for topic, resource in zip(topics, resources, strict=True):
         report.show(topic, configs[resource])
 

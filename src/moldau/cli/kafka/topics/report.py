@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 
 from moldau.base.ids import ZERO_UUID, TopicPartition, format_uuid
 from moldau.cli.shared.arguments import given
+from moldau.cli.shared.tiers import TierOffsets, is_tiered
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
     from moldau.client.admin.configs import ConfigEntry
     from moldau.client.admin.topic_types import PartitionDescription, Reassignment, TopicDescription
 
@@ -23,17 +26,23 @@ REPORTS = (
 
 
 class TopicReport:
-    """Prints the topics and partitions that the options select."""
+    """Prints the topics and partitions that the options select.
+
+    `tiers` returns the offsets of both tiers, which are added to the lines of tiered topics only: all others
+    are printed as by Apache Kafka.
+    """
 
     def __init__(
         self,
         options: argparse.Namespace,
         reassignments: dict[TopicPartition, Reassignment],
         live_brokers: set[int],
+        tiers: Callable[[Collection[TopicPartition]], dict[TopicPartition, TierOffsets]],
     ) -> None:
         self._options = options
         self._reassignments = reassignments
         self._live_brokers = live_brokers
+        self._tiers = tiers
         self._filtered = any(given(options, report) for report in REPORTS)
 
     def show(self, topic: TopicDescription, configs: Sequence[ConfigEntry]) -> None:
@@ -43,9 +52,21 @@ class TopicReport:
         if self._options.topics_with_overrides:
             return
         minimum = next((int(c.value or 1) for c in configs if c.name == "min.insync.replicas"), 1)
-        for partition in topic.partitions:
-            if not self._filtered or self._selected(topic.name, partition, minimum):
-                print(self._partition_line(topic.name, partition))
+        selected = [
+            partition
+            for partition in topic.partitions
+            if not self._filtered or self._selected(topic.name, partition, minimum)
+        ]
+        tiers = self._tiers_of(topic.name, selected) if is_tiered(configs) else {}
+        for partition in selected:
+            line = self._partition_line(topic.name, partition)
+            print(line + _tier_fields(tiers.get(TopicPartition(topic.name, partition.partition))))
+
+    def _tiers_of(
+        self, topic: str, partitions: Sequence[PartitionDescription]
+    ) -> dict[TopicPartition, TierOffsets]:
+        led = [each for each in partitions if each.leader in self._live_brokers]
+        return self._tiers([TopicPartition(topic, each.partition) for each in led])
 
     def _topic_line(self, topic: TopicDescription, own: Sequence[ConfigEntry]) -> str:
         parts = [f"Topic: {topic.name}"]
@@ -91,6 +112,15 @@ class TopicReport:
             or (options.under_min_isr_partitions and (partition.leader < 0 or in_sync < minimum))
             or (options.at_min_isr_partitions and in_sync == minimum)
         )
+
+
+def _tier_fields(tiers: TierOffsets | None) -> str:
+    if tiers is None:
+        return ""
+    return (
+        f"\tEarliest: {tiers.earliest}\tEarliestLocal: {tiers.earliest_local}"
+        f"\tLatestTiered: {tiers.latest_tiered}"
+    )
 
 
 def joined(ids: Sequence[int] | None) -> str:

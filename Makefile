@@ -9,7 +9,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 BROKER := $(VENV)/.broker
 STAMP  := $(VENV)/.installed
 
-.PHONY: help up check test java kerberos chromium simulate lint interop bench bench-cluster bench-pipelines bench-services bench-mirror bench-quick clean
+.PHONY: help up check test java kerberos chromium simulate lint interop bench bench-cluster bench-pipelines bench-services bench-mirror bench-connect bench-console bench-quick clean
 
 help:
 	@echo "make up       start a broker on localhost:9092 and the web console on http://localhost:8080 (data in ./data, Ctrl-C stops both)"
@@ -22,6 +22,8 @@ help:
 	@echo "make bench-pipelines  compare the Spark connector with Spark's own (needs Java, Maven)"
 	@echo "make bench-services  measure the schema registry and the REST proxy (needs wrk)"
 	@echo "make bench-mirror  compare connect-mirror-maker with MirrorMaker 2 (needs Java, Maven)"
+	@echo "make bench-connect  compare Connect workers: Moldau's and Apache Kafka's (needs Java, Maven, PostgreSQL)"
+	@echo "make bench-console  measure the web console on a large cluster"
 	@echo "make bench-quick  make bench in a minute or two, with less precision"
 	@echo "make clean    remove the virtual environment and caches"
 
@@ -101,6 +103,12 @@ bench-services: $(STAMP)
 
 bench-mirror: $(STAMP)
 	$(BIN)/python -m benchmarks.mirror $(ARGUMENTS)
+
+bench-connect: $(STAMP)
+	$(BIN)/python -m benchmarks.connect $(ARGUMENTS)
+
+bench-console: $(STAMP)
+	$(BIN)/python -m benchmarks.console $(ARGUMENTS)
 
 bench-quick: $(STAMP)
 	$(BIN)/python -m benchmarks --quick

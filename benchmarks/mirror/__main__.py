@@ -27,14 +27,13 @@ from benchmarks.brokers import Broker, Software, apache, moldau
 from benchmarks.clients import FOLDER
 from benchmarks.mirror.mirrors import Mirror, mirror_makers, ours
 from benchmarks.processes import cpu_seconds, peak_of, unshared_megabytes
+from benchmarks.rounds import Figures, alternating, markdown
 from moldau.base import ids
 from moldau.base.errors import KafkaError
 from moldau.client.admin.client import AdminClient, checked
 from moldau.client.admin.offsets import OffsetSpec
 from moldau.client.admin.topic_types import NewTopic
 from tests.interop import jars
-
-Figures = dict[str, float]
 
 _PARTITIONS = 4
 _COPY_SECONDS = 400.0
@@ -49,17 +48,15 @@ def main() -> int:
     options = _parser().parse_args()
     share = 0.1 if options.quick else 1.0
     node = _node(options.brokers)
-    rounds: dict[str, list[Figures]] = {}
     with tempfile.TemporaryDirectory(prefix="moldau-bench-") as folder, Broker(node) as source:
         source.first_start()
         _fill(source.bootstrap, share)
-        for number in range(options.rounds):
-            for mirror in _mirrors(options) if number % 2 == 0 else reversed(_mirrors(options)):
-                begin = time.monotonic()
-                figures = _measure(mirror, node, source.bootstrap, Path(folder), share)
-                rounds.setdefault(mirror.name, []).append(figures)
-                seconds = time.monotonic() - begin
-                print(f"round {number + 1}: {mirror.name}, {seconds:.0f} s", file=sys.stderr, flush=True)
+        rounds = alternating(
+            _mirrors(options),
+            options.rounds,
+            lambda mirror: mirror.name,
+            lambda mirror: _measure(mirror, node, source.bootstrap, Path(folder), share),
+        )
     kept = {"machine": machine(), "brokers": options.brokers, "rounds": rounds}
     Path(options.json).write_text(json.dumps(kept, indent=2) + "\n")
     tables = f"{machine()}; nodes of {options.brokers}.\n\n{markdown(rounds)}\n"
@@ -233,24 +230,6 @@ def _running(
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-
-
-def markdown(rounds: dict[str, list[Figures]]) -> str:
-    """Return a table with a row per figure and a column per mirror: medians of the rounds."""
-    names = list(next(iter(rounds.values()))[0])
-    lines = []
-    for name in names:
-        cells = [_number(_median([each[name] for each in found])) for found in rounds.values()]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    return "\n".join([f"| | {' | '.join(rounds)} |", "|---" * (1 + len(rounds)) + "|", *lines])
-
-
-def _median(values: list[float]) -> float:
-    return sorted(values)[len(values) // 2]
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 if __name__ == "__main__":

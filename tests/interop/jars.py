@@ -59,6 +59,9 @@ _CONNECT_ARTIFACTS = (
 )
 _STREAMS_TEST_ARTIFACTS = (f"org.apache.kafka:kafka-streams-test-utils:{KAFKA}", *_STREAMS_ARTIFACTS)
 
+#: A sink connector for databases on Maven Central, with PostgreSQL's driver; Confluent's is not there.
+DEBEZIUM_JDBC = "io.debezium:debezium-connector-jdbc:3.5.0.Final"
+
 #: Servers that the connectors' tests start, whole distributions as archives.
 OPENSEARCH = "org.opensearch.distribution.integ-test-zip:opensearch:2.19.0:zip"
 ELASTICSEARCH = "org.elasticsearch.distribution.integ-test-zip:elasticsearch:7.17.0:zip"
@@ -118,6 +121,16 @@ def connect_libs() -> Path:
     return _existing("KAFKA_CONNECT_LIBS") or _with_maven(f"kafka-connect-{KAFKA}", _CONNECT_ARTIFACTS)
 
 
+def debezium_jdbc_libs() -> Path:
+    """Return Debezium's JDBC sink connector; `plugin.path` is the folder around it."""
+    libs = _with_maven("debezium-jdbc", (DEBEZIUM_JDBC,), FOLDER / "plugins")
+    # Modules that the worker's Jackson finds must be of the same class loader.
+    for name in ("core", "databind", "annotations"):
+        for each in libs.glob(f"jackson-{name}-*.jar"):
+            each.unlink()
+    return libs
+
+
 def streams_test_libs() -> Path:
     """Return Kafka Streams with the test driver that runs a topology without a broker."""
     return _existing("KAFKA_STREAMS_TEST_LIBS") or _with_maven(
@@ -153,9 +166,9 @@ def _existing(variable: str) -> Path | None:
     return Path(folder)
 
 
-def _with_maven(name: str, artifacts: tuple[str, ...]) -> Path:
+def _with_maven(name: str, artifacts: tuple[str, ...], folder: Path = FOLDER) -> Path:
     """Download the artifacts with their dependencies."""
-    libs = FOLDER / name
+    libs = folder / name
     if (libs / "complete").exists():
         return libs
     libs.mkdir(parents=True, exist_ok=True)

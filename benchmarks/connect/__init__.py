@@ -1,0 +1,1 @@
+"""Connect: our worker beside the worker of Apache Kafka Connect."""

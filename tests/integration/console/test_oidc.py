@@ -258,11 +258,12 @@ def test_claims_of_the_userinfo_endpoint_and_a_secret_in_the_form(
     file = tmp_path / "secret"
     file.write_text(f"{CLIENT_SECRET}\n")
     chosen = provider.settings(oidc_client_secret_file=str(file), **SETTINGS)
-    arguments = [each for name, value in chosen.items() for each in ("--set", f"{name}={value}")]
+    settings = tmp_path / "console.properties"
+    settings.write_text("".join(f"{name}={value}\n" for name, value in chosen.items()))
     provider.only_userinfo = frozenset({"realm_access"})
     provider.document = {"token_endpoint_auth_methods_supported": ["client_secret_post"]}
     try:
-        with service("console", bootstrap, *arguments) as (port, _):
+        with service("console", bootstrap, "--config", str(settings)) as (port, _):
             assert Api(port)("GET", "/healthz").body == {"status": "ok"}
             assert signed_in(Api(port), provider, "vera")("POST", "/topics", {"name": "x"}).status == 403
     finally:

@@ -152,11 +152,18 @@ def test_pages_that_update_themselves_do_not_prolong_a_session(console: Console)
         status, _, received = console("GET", "/topics?q=x", Cookie=alice["Cookie"], **headers)
         return received if status == 401 else None
 
+    streaming = HTTPSConnection("localhost", console.port, timeout=30, context=console.tls)
+    streaming.request("GET", "/events", headers={"Cookie": alice["Cookie"]})
+    stream = streaming.getresponse()
+    assert stream.status == 200
     begin = time.monotonic()
     received = eventually(ended, timeout=30)
     assert time.monotonic() - begin > TIMEOUT_MS / 1000 - 2
     assert received["hx-redirect"] == "/login?next=%2Ftopics%3Fq%3Dx"
     assert console("GET", "/topics", **alice)[0] == 401
+    # A stream ends with its session.
+    assert b"event: snapshot" in stream.read()
+    streaming.close()
 
 
 @pytest.mark.browser

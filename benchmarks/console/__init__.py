@@ -1,0 +1,1 @@
+"""Measures the web console: the time of every page, memory, CPU, and searches through a large topic."""

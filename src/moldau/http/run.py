@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from moldau.base.clock import Clock
+from moldau.base.json_log import event
 from moldau.http.asgi import Application
 from moldau.http.server import HttpServer
 from moldau.http.settings import HttpSettings
@@ -68,7 +69,7 @@ async def serve(hosted: Sequence[Hosted], clock: Clock) -> int:
         await asyncio.wait([stopping, *failures], return_when=asyncio.FIRST_COMPLETED)
         reasons = [each.result() for each in failures if each.done()]
         for reason in reasons:
-            logger.error("%s", reason)
+            logger.error("%s", reason, extra=event("service.failed"))
         return 1 if reasons else 0
     finally:
         await asyncio.gather(*(server.close() for server in servers))

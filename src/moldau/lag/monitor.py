@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 from moldau.base.clock import Clock, SystemClock
 from moldau.base.errors import KafkaError
 from moldau.base.ids import TopicPartition
+from moldau.base.json_log import event
 from moldau.base.loop_slice import LoopSlice
 from moldau.client.admin.client import AsyncAdminClient, Where
 from moldau.client.wire.settings import ClientSettings
@@ -119,7 +120,7 @@ class LagMonitor:
         try:
             return await self.observe()
         except KafkaError as error:
-            logger.warning("The lag could not be read: %s", error)
+            logger.warning("The lag could not be read: %s", error, extra=event("lag.not_read"))
             self.snapshot = replace(self.snapshot, error=str(error))
         return self.snapshot
 

@@ -23,6 +23,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Protocol
 
+from moldau.base.json_log import event
 from moldau.base.printable import one_line
 from moldau.network.frames import FrameBuffer, FrameTooLarge
 from moldau.network.responses import Parts, Response, ResponseWriter
@@ -246,7 +247,11 @@ class Connection(asyncio.BufferedProtocol):
                 self._dispatch(frame)
         except (CloseConnection, FrameTooLarge) as reason:
             logger.warning(
-                "closing connection from %s:%d: %s", self.peer_host, self.peer_port, one_line(str(reason))
+                "closing connection from %s:%d: %s",
+                self.peer_host,
+                self.peer_port,
+                one_line(str(reason)),
+                extra=event("connection.refused", client=self.peer_host),
             )
             self.close()
         finally:
@@ -304,7 +309,13 @@ class Connection(asyncio.BufferedProtocol):
         if error is not None:
             trace = None if isinstance(error, CloseConnection) else error
             reason = one_line(str(error))
-            logger.warning("closing connection from %s: %s", self.peer_host, reason, exc_info=trace)
+            logger.warning(
+                "closing connection from %s: %s",
+                self.peer_host,
+                reason,
+                exc_info=trace,
+                extra=event("connection.refused", client=self.peer_host),
+            )
             self.close()
             return
         slot.parts = task.result()

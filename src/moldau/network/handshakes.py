@@ -15,6 +15,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
+from moldau.base.json_log import event
+
 logger = logging.getLogger(__name__)
 
 MAX_IN_PROGRESS = 500
@@ -70,7 +72,13 @@ class Handshakes:
             self._logged.clear()
         self._logged[reason] = (now, 0)
         more = f" ({not_logged} more for this reason since the last such line)" if not_logged else ""
-        logger.info("TLS handshake with %s failed: %s%s", peer, reason, more)
+        logger.info(
+            "TLS handshake with %s failed: %s%s",
+            peer,
+            reason,
+            more,
+            extra=event("tls_handshake.failed", client=peer),
+        )
 
     def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._steps and not self._scheduled:

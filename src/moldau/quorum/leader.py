@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 
 from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.json_log import event
 from moldau.base.pool import Pool
 from moldau.controller.controller import Controller
 from moldau.metadata.features import MIN_METADATA_VERSION
@@ -92,7 +93,11 @@ class QuorumLeader:
         if epoch == self._epoch:
             return False
         if self._epoch >= 0:
-            logger.info("resigned as leader of the metadata quorum; the epoch is now %d", quorum.epoch)
+            logger.info(
+                "resigned as leader of the metadata quorum; the epoch is now %d",
+                quorum.epoch,
+                extra=event("controller.resigned", epoch=quorum.epoch),
+            )
             self.deactivate(KafkaError(ErrorCode.NOT_CONTROLLER, NOT_ACTIVE))
         self._epoch = epoch
         if epoch >= 0:
@@ -150,7 +155,10 @@ class QuorumLeader:
             )
         )
         logger.info(
-            "leader of the metadata quorum in epoch %d from offset %d", quorum.epoch, self._log.end_offset
+            "leader of the metadata quorum in epoch %d from offset %d",
+            quorum.epoch,
+            self._log.end_offset,
+            extra=event("controller.active", epoch=quorum.epoch),
         )
         return True
 

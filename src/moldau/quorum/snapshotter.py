@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from moldau.base.clock import Clock
+from moldau.base.json_log import event
 from moldau.base.pool import Pool
 from moldau.metadata.features import MIN_METADATA_VERSION
 from moldau.metadata.image import MetadataImage
@@ -105,7 +106,12 @@ class Snapshotter:
             voters=voters,
         )
         self._disk.write_atomic(f"{self._settings.folder}/{snapshot.file_name}", data)
-        logger.info("wrote the metadata snapshot %s (%d bytes)", snapshot.file_name, len(data))
+        logger.info(
+            "wrote the metadata snapshot %s (%d bytes)",
+            snapshot.file_name,
+            len(data),
+            extra=event("metadata_snapshot.written", file=snapshot.file_name),
+        )
         return snapshot
 
     # Deleting.
@@ -149,7 +155,7 @@ class Snapshotter:
             written_ms = read_snapshot_time(self._disk, path)
         except UnusableMetadata as error:
             # A damaged snapshot is not needed, because newer ones exist.
-            logger.warning("%s", error)
+            logger.warning("%s", error, extra=event("metadata_snapshot.damaged", path=path))
             return True
         return self._clock.time_ms() - written_ms > self._settings.retention_ms
 

@@ -22,6 +22,7 @@ from typing import Any
 
 from moldau.base.backoff import Backoff
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.json_log import event
 from moldau.base.log_throttle import LogThrottle
 from moldau.base.loop_slice import LoopSlice
 from moldau.network.connector import Connector
@@ -176,7 +177,13 @@ class Fetcher:
         """Drop the session and wait `replica.fetch.backoff.ms`: the leader cannot be reached."""
         if self._log_throttle.is_due(self._broker.clock.monotonic(), str(error)):
             trace = None if isinstance(error, KafkaError) else error
-            logger.warning("fetching from broker %d failed: %s", self.leader, error, exc_info=trace)
+            logger.warning(
+                "fetching from broker %d failed: %s",
+                self.leader,
+                error,
+                exc_info=trace,
+                extra=event("fetcher.failed", leader=self.leader),
+            )
         self._session = FetchSession()
         cancelled, self._in_flight = [task for _, _, task in self._in_flight], deque()
         for task in cancelled:

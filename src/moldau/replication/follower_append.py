@@ -19,6 +19,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.json_log import event
 from moldau.base.loop_slice import LoopSlice
 from moldau.base.offsets import EARLIEST, EARLIEST_LOCAL, LATEST
 from moldau.protocol.messages.fetch import PartitionData
@@ -198,12 +199,22 @@ class FollowerAppend:
 
     async def _truncate(self, followed: FollowedPartition, offset: int, is_current: IsCurrent) -> None:
         topic_partition = followed.partition.topic_partition
-        logger.info("%s: truncating to offset %d, where it diverges from its leader", topic_partition, offset)
+        logger.info(
+            "%s: truncating to offset %d, where it diverges from its leader",
+            topic_partition,
+            offset,
+            extra=event("log.truncated", partition=str(topic_partition), offset=offset),
+        )
         await self._logs.truncate_to(topic_partition, offset, when=lambda: is_current(followed))
 
     async def _start_at(self, followed: FollowedPartition, offset: int, is_current: IsCurrent) -> None:
         topic_partition = followed.partition.topic_partition
-        logger.info("%s: truncating fully and starting at the leader's offset %d", topic_partition, offset)
+        logger.info(
+            "%s: truncating fully and starting at the leader's offset %d",
+            topic_partition,
+            offset,
+            extra=event("log.truncated", partition=str(topic_partition), offset=offset),
+        )
         await self._logs.truncate_fully_and_start_at(
             topic_partition, offset, when=lambda: is_current(followed)
         )

@@ -15,6 +15,7 @@ import logging
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicId, TopicPartition
+from moldau.base.json_log import event
 from moldau.metadata.image import PartitionRegistration
 from moldau.protocol.messages.alter_partition import ResponsePartitionData
 from moldau.replication.leadership import IsrChange, Leadership
@@ -261,7 +262,13 @@ class Partition:
         change = self.leadership.proposed_shrinking(self.log)
         if change is not None:
             isr = self.registration.isr
-            logger.info("%s: in-sync replicas %s shrink to %s", self.topic_partition, isr, change.isr)
+            logger.info(
+                "%s: in-sync replicas %s shrink to %s",
+                self.topic_partition,
+                isr,
+                change.isr,
+                extra=event("isr.shrinks", partition=str(self.topic_partition)),
+            )
             self._changes.submit(self, change)
 
     def still_wants(self, change: IsrChange) -> bool:
@@ -275,7 +282,12 @@ class Partition:
             return
         self._changes.count(len(answer.isr) - size)
         self._registration = leadership.registration
-        logger.info("%s: in-sync replicas are %s", self.topic_partition, answer.isr)
+        logger.info(
+            "%s: in-sync replicas are %s",
+            self.topic_partition,
+            answer.isr,
+            extra=event("isr.changed", partition=str(self.topic_partition)),
+        )
         if self.log is not None:
             self._advance(self.log)
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from moldau.base.errors import KafkaError
 from moldau.base.ids import LOST_DIR, MIGRATING_DIR, UNASSIGNED_DIR, DirectoryId, TopicId, TopicPartition
+from moldau.base.json_log import event
 from moldau.metadata.image import MetadataImage, PartitionRegistration, TopicImage
 from moldau.replication.fetch_session import PartitionKey
 from moldau.replication.local_broker import LocalBroker
@@ -51,7 +52,12 @@ class ReplicaLogs:
         if not offline or self._logs.table.current.get(topic_partition) is not None:
             return False
         paths = ", ".join(offline)
-        logger.error("%s is offline with its log directory, one of %s", topic_partition, paths)
+        logger.error(
+            "%s is offline with its log directory, one of %s",
+            topic_partition,
+            paths,
+            extra=event("partition.offline", partition=str(topic_partition)),
+        )
         return True
 
     async def open(

@@ -13,6 +13,7 @@ from functools import cache, partial
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicId, TopicPartition
+from moldau.base.json_log import event
 from moldau.base.loop_slice import LoopSlice
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage, PartitionRegistration, TopicImage
@@ -260,4 +261,4 @@ class ReplicaManager:
             now = self._broker.clock.monotonic()
             if now >= self._next_disk_full_log:
                 self._next_disk_full_log = now + _DISK_FULL_LOG_SECONDS
-                logger.error("%s", error)
+                logger.error("%s", error, extra=event("disk.full"))

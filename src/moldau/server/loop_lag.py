@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable
 
 from moldau.base.clock import Clock
+from moldau.base.json_log import event
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +57,8 @@ class LoopLag:
         if self.last_ms > _LOG_ABOVE_MS and now >= self._next_log:
             self._next_log = now + _LOG_INTERVAL_SECONDS
             logger.warning(
-                "the event loop was blocked for %.0f ms; requests were delayed as long", self.last_ms
+                "the event loop was blocked for %.0f ms; requests were delayed as long",
+                self.last_ms,
+                extra=event("loop.blocked", ms=round(self.last_ms)),
             )
         self.start()

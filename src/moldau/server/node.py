@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import Randomness, random_uuid
+from moldau.base.json_log import event
 from moldau.base.pool import Pool
 from moldau.config.broker.config import BrokerConfig
 from moldau.controller.controller import Controller
@@ -209,7 +210,13 @@ class Node:
             )
             await broker.unfence()
         self.started = True
-        logger.info("node %d of cluster %s is ready on %s", self.id, self.cluster_id, self.ports)
+        logger.info(
+            "node %d of cluster %s is ready on %s",
+            self.id,
+            self.cluster_id,
+            self.ports,
+            extra=event("node.ready", node=self.id, cluster_id=self.cluster_id),
+        )
 
     async def _open_metrics(self) -> None:
         """Serve metrics and health; imported here, so that a node without them costs as little as before."""
@@ -351,6 +358,7 @@ class Node:
                 "waiting for the metadata quorum: %s; its voters are %s",
                 "there is no leader" if quorum.leader_id < 0 else f"the leader is node {quorum.leader_id}",
                 quorum.voters.ids or "unknown",
+                extra=event("node.waiting_for_quorum", node=self.id),
             )
 
     def _leader_timeout_seconds(self) -> float | None:
@@ -449,3 +457,4 @@ class Node:
             self._metadata_folder.release()
         if self._metrics is not None:
             await self._metrics.close()
+        logger.info("node %d has stopped", self.id, extra=event("node.stopped", node=self.id))

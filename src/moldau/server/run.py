@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine, Mapping
 
 from moldau.base.clock import SystemClock
 from moldau.base.errors import KafkaError
+from moldau.base.json_log import event
 from moldau.base.pool import ThreadPool
 from moldau.config.broker.config import BrokerConfig
 from moldau.network.connector import OpenConnection
@@ -50,7 +51,7 @@ def run_node(
     try:
         config = BrokerConfig.from_properties(properties)
         for warning in config.warnings:
-            logger.warning("%s", warning)
+            logger.warning("%s", warning, extra=event("config.warning"))
         return _run_loop(_serve(config, on_ready or (lambda ports: None), make_links))
     except _REFUSALS as error:
         raise StartError(str(error)) from error

@@ -11,6 +11,7 @@ import socket
 from collections.abc import Mapping, Sequence
 from functools import cache
 
+from moldau.base.json_log import event
 from moldau.config.broker.config import BrokerConfig
 from moldau.config.dynamic import apply_dynamic_configs
 from moldau.metadata.image import MetadataImage
@@ -52,7 +53,7 @@ class NodeSettings:
             self.config, image.default_broker_config(), image.broker_config(self.config.node_id)
         )
         for problem in applied.problems:
-            logger.warning("%s", problem)
+            logger.warning("%s", problem, extra=event("config.refused"))
         self.config = applied.config
         self._default_log_config = log_config_from({}, self.config)
         self._apply_limits()

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import base64
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import pytest
 
 from moldau.base.ids import TopicPartition
 from moldau.client.admin.client import AdminClient, checked
 from moldau.local.ports import ReservedPorts
+from moldau.testing import Cluster
 from tests.harness.lag.scene import LagScene
 from tests.harness.lag.webhook import Receiver
 from tests.harness.prometheus import figures
 from tests.harness.rest_proxy import Api
 from tests.harness.waiting import eventually
 
+SHORT = ("--window", "1.5", "--interval", "0.2")
 COMMIT_MEMBERS = {"offset", "timestamp", "observedAt", "lag"}
 
 
@@ -37,13 +40,13 @@ class Served(NamedTuple):
 
 
 @contextmanager
-def lag_service(bootstrap: str, *arguments: str) -> Iterator[int]:
+def lag_service(bootstrap: str, *arguments: str, log: IO[str] | None = None) -> Iterator[int]:
     """Run the command; return its port."""
     ports = ReservedPorts("127.0.0.1")
     port = ports.choose()
     ports.release()
     command = [sys.executable, "-m", "moldau", "lag", "--bootstrap-server", bootstrap, "--serve", str(port)]
-    process = subprocess.Popen([*command, *arguments], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([*command, *arguments], stdout=subprocess.PIPE, stderr=log, text=True)
     assert process.stdout is not None
     try:
         assert process.stdout.readline() == f"Lag monitor is ready: http://127.0.0.1:{port}\n"
@@ -63,7 +66,7 @@ def served(bootstrap: str) -> Iterator[Served]:
     scene.drain()
     scene.close()
     scene.produce(10)
-    short = ("--window", "1.5", "--interval", "0.2", "--group", scene.group, "--cluster", "test")
+    short = (*SHORT, "--group", scene.group, "--cluster", "test")
     with (
         Receiver([503, 500]) as receiver,
         lag_service(bootstrap, *short, "--alert-webhook", receiver.url) as port,
@@ -177,6 +180,19 @@ def test_an_alert_is_repeated_until_the_webhook_accepts_it(served: Served) -> No
     eventually(
         lambda: figures(f"http://127.0.0.1:{served.api.port}/metrics")["moldau_lag_alerts_sent_total",] >= 1
     )
+
+
+def test_logs_are_lines_of_json(tmp_path: Path) -> None:
+    with Cluster() as cluster, (tmp_path / "log").open("w+") as log:
+        with lag_service(cluster.bootstrap_servers, "--verbose", "--log-format", "json", *SHORT, log=log):
+            cluster.kill(1)
+
+            def lines() -> list[dict[str, Any]]:
+                text = (tmp_path / "log").read_text()
+                return [json.loads(each) for each in text.splitlines(keepends=True) if each.endswith("\n")]
+
+            found = eventually(lambda: [each for each in lines() if each["event"] == "lag.not_read"])
+        assert found[0]["logger"] == "moldau.lag.monitor"
 
 
 def test_the_http_server_may_require_a_login(bootstrap: str, tmp_path: Path) -> None:

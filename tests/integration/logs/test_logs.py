@@ -170,14 +170,16 @@ def test_dev_logs_json(tmp_path: Path) -> None:
         process.kill()
         reserved.release()
     lines: list[dict[str, Any]] = [json.loads(line) for line in errors.splitlines()]
-    [ready] = [line for line in lines if line["event"] == "node %d of cluster %s is ready on %s"]
-    assert ready["message"].startswith("node 1 of cluster ")
+    [ready] = [line for line in lines if line["event"] == "node.ready"]
+    assert ready["message"].startswith("node 1 of cluster ") and ready["node"] == 1
+    assert [line["node"] for line in lines if line["event"] == "node.stopped"] == [1]
+    assert "%s" not in {line["event"] for line in lines}
 
 
 @pytest.mark.parametrize(
     ("service", "options", "event"),
     [
-        ("registry", ["--verbose"], "The leader of the registry is %s"),
+        ("registry", ["--verbose"], "registry.leader"),
         (
             "rest",
             ["--set", "producer.nonsense=1"],

@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError as LibrdkafkaError
 from confluent_kafka import KafkaException
 
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.json_log import event
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +86,7 @@ def is_refusal(error: LibrdkafkaError) -> bool:
 
 def log_error(error: LibrdkafkaError) -> None:
     """Log errors outside of calls: unreachable brokers, a fatal state."""
-    logger.warning("%s", client_error(error))
+    logger.warning("%s", client_error(error), extra=event("client.error"))
 
 
 def called(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from moldau.base.json_log import TEXT, configure_logging
 from moldau.config.definition import ConfigError
 from moldau.config.properties import PropertiesError, load_properties
 from moldau.pipelines.runtime.definition import BadDefinition
@@ -68,11 +69,12 @@ class RunSettings:
     tries: int = TRIES
     #: The properties file of the client. Its content may be secret: only its name is passed on.
     command_config: str | None = None
+    log_format: str = TEXT
 
 
 def main(argv: list[str]) -> int:
     settings = RunSettings(**json.loads(argv[1]))
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    configure_logging(settings.log_format, logging.INFO)
     # Py4J logs every call that an exiting JVM did not answer.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     stopping = threading.Event()

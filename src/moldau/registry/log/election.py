@@ -22,6 +22,7 @@ from dataclasses import replace
 from typing import Final
 
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.json_log import event
 from moldau.client.wire.group_member import GroupMember, GroupMemberSettings
 from moldau.client.wire.settings import ClientSettings
 from moldau.registry.log.identity import (
@@ -215,7 +216,11 @@ class Election:
         if not self._identity.is_same(leader):
             self._leads = False
             self._log.resign()
-        logger.info("The leader of the registry is %s", "unknown" if leader is None else leader.url)
+        logger.info(
+            "The leader of the registry is %s",
+            "unknown" if leader is None else leader.url,
+            extra=event("registry.leader"),
+        )
         await self._lead_if_named()
         self._changed.set()
 

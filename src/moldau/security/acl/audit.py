@@ -43,13 +43,13 @@ def audit_line(
     kind = resource_type.name.title().replace("_", "")
     return one_line(
         f"Principal = {principal} is {'Allowed' if allowed else 'Denied'} operation = {operation.name} "
-        f"from host = {host} on resource = {kind}:LITERAL:{name} for request = {_api_name(api_key)} "
+        f"from host = {host} on resource = {kind}:LITERAL:{name} for request = {api_name(api_key)} "
         f"with resourceRefCount = {references} based on rule {rule}",
         _MAX_LINE,
     )
 
 
-def _api_name(api_key: int) -> str:
+def api_name(api_key: int) -> str:
     try:
         return APIS[ApiKey(api_key)].name
     except (ValueError, KeyError):

@@ -22,6 +22,7 @@ from collections.abc import Iterable, Mapping
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import Uuid
+from moldau.base.json_log import event
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage
 from moldau.protocol.stored.metadata import AccessControlEntryRecord
@@ -29,6 +30,7 @@ from moldau.security.acl.audit import (
     DEFAULT_ALLOW,
     DEFAULT_DENY,
     SUPER_USER,
+    api_name,
     audit,
     audit_line,
     deciding_rule,
@@ -226,4 +228,19 @@ class StandardAuthorizer:
             references=references,
             rule=rule,
         )
-        audit.log(level, "%s", line)
+        allowed = level == logging.DEBUG
+        audit.log(
+            level,
+            "%s",
+            line,
+            extra=event(
+                "operation.allowed" if allowed else "operation.denied",
+                principal=who,
+                host=host,
+                operation=permission.operation.name,
+                resource_type=permission.resource_type.name,
+                resource=name,
+                api=api_name(api_key),
+                rule=rule,
+            ),
+        )

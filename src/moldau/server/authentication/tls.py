@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from moldau.base.json_log import event
 from moldau.base.pool import Pool
 from moldau.config.broker.config import BrokerConfig
 from moldau.config.definition import ConfigError
@@ -99,12 +100,21 @@ class ListenerTls:
         except ConfigError as error:
             if error.sentence != self._failure:
                 self._failure = error.sentence
-                logger.error("listener %s keeps its certificates: %s", self._name, error.sentence)
+                logger.error(
+                    "listener %s keeps its certificates: %s",
+                    self._name,
+                    error.sentence,
+                    extra=event("certificates.refused", listener=self._name),
+                )
             return
         self._failure = ""
         if loaded is not self._loaded:
             self._loaded = loaded
-            logger.info("listener %s uses new certificates for new connections", self._name)
+            logger.info(
+                "listener %s uses new certificates for new connections",
+                self._name,
+                extra=event("certificates.replaced", listener=self._name),
+            )
 
     async def refresh(self, pool: Pool) -> None:
         """Apply changes of the files."""

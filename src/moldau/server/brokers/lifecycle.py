@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import DirectoryId
+from moldau.base.json_log import event
 from moldau.base.log_throttle import LogThrottle
 from moldau.controller.brokers.lifecycle import broker_heartbeat, register_broker
 from moldau.metadata.image import BrokerRegistration, MetadataImage
@@ -84,7 +85,12 @@ class BrokerLifecycle:
             async with asyncio.timeout(timeout_seconds):
                 while (error := await self._try_to_register(request)) is not None:
                     if error.code != last.code:
-                        logger.warning("broker %d is not registered yet: %s", identity.node_id, error)
+                        logger.warning(
+                            "broker %d is not registered yet: %s",
+                            identity.node_id,
+                            error,
+                            extra=event("node.not_registered", node=identity.node_id),
+                        )
                     last = error
                     await asyncio.sleep(_RETRY_SECONDS)
         except TimeoutError:
@@ -155,7 +161,7 @@ class BrokerLifecycle:
     def _log(self, message: str, error: KafkaError) -> None:
         """Log a warning, throttled: without a controller every heartbeat fails."""
         if self._log_throttle.is_due(asyncio.get_running_loop().time(), (message, error.code)):
-            logger.warning(message, _explanation(error))
+            logger.warning(message, _explanation(error), extra=event("node.heartbeat_failed"))
 
     async def report_applied(self, image: MetadataImage) -> None:
         """Report an applied image at once: a broker in controlled shutdown waits for the others."""
@@ -177,9 +183,15 @@ class BrokerLifecycle:
                     await self._metadata.until(_after(offset), _NEXT_IMAGE_SECONDS)
                     offset = self._metadata.image.offset
         except TimeoutError:
-            logger.warning("controlled shutdown timed out after %s s; stopping anyway", timeout_seconds)
+            logger.warning(
+                "controlled shutdown timed out after %s s; stopping anyway",
+                timeout_seconds,
+                extra=event("node.shutdown_not_controlled"),
+            )
         except KafkaError as error:
-            logger.warning("controlled shutdown failed: %s", error)
+            logger.warning(
+                "controlled shutdown failed: %s", error, extra=event("node.shutdown_not_controlled")
+            )
 
     async def _send_heartbeat(self, *, want_shut_down: bool = False) -> BrokerHeartbeatResponse:
         response = await self._controller.send(

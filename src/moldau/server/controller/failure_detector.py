@@ -17,6 +17,7 @@ import asyncio
 import logging
 
 from moldau.base.errors import KafkaError
+from moldau.base.json_log import event
 from moldau.metadata.image import BrokerRegistration, Endpoint, MetadataImage
 from moldau.network.connection import Connection
 from moldau.network.connector import Connector
@@ -124,7 +125,11 @@ class BrokerFailureDetector:
                 return
         finally:
             self._checking.discard(broker.id)
-        logger.warning("broker %d refuses connections and is fenced", broker.id)
+        logger.warning(
+            "broker %d refuses connections and is fenced",
+            broker.id,
+            extra=event("broker.fenced", broker=broker.id),
+        )
         try:
             await self._local_controller.fence_broker(broker.id, broker.epoch)
         except KafkaError as error:

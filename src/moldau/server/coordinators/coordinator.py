@@ -18,6 +18,7 @@ from typing import Any, Generic, TypeVar
 from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.java_hash import partition_for_name
+from moldau.base.json_log import event
 from moldau.base.pool import Pool
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage
@@ -212,7 +213,13 @@ class Coordinator(Generic[S]):
                 lead.failure = failure
                 return
             logger.info("%s-%d moved to another log directory and is loaded again", self.topic, index)
-        logger.info("loaded %s-%d in %.3f s", self.topic, index, self._clock.monotonic() - started)
+        logger.info(
+            "loaded %s-%d in %.3f s",
+            self.topic,
+            index,
+            self._clock.monotonic() - started,
+            extra=event("coordinator.loaded", topic=self.topic, partition=index),
+        )
 
     async def _load_once(self, index: int, lead: LeadPartition[S]) -> KafkaError | None:
         shard = self._make_shard(index, lead.leader_epoch, lead.timers)
@@ -237,7 +244,12 @@ class Coordinator(Generic[S]):
         shard.activate(self._image)
 
     def _resign(self, index: int) -> None:
-        logger.info("resigned as the coordinator of %s-%d", self.topic, index)
+        logger.info(
+            "resigned as the coordinator of %s-%d",
+            self.topic,
+            index,
+            extra=event("coordinator.resigned", topic=self.topic, partition=index),
+        )
         self._lead_partitions.pop(index).close()
 
     async def close(self) -> None:

@@ -15,6 +15,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.json_log import event
 from moldau.controller.errors import failure_response
 from moldau.network.connection import CloseConnection, Connection
 from moldau.network.responses import Parts, Response
@@ -162,7 +163,13 @@ class ApiDispatcher:
 def failure(served: ServedApi, version: int, request: Message, error: Exception) -> Message:
     """Return the response to a request that failed as a whole."""
     if not isinstance(error, KafkaError):
-        logger.error("%s failed: %.1000r", served.api.name, request, exc_info=error)
+        logger.error(
+            "%s failed: %.1000r",
+            served.api.name,
+            request,
+            exc_info=error,
+            extra=event("request.failed", api=served.api.name),
+        )
         error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The server met an unexpected error.")
     per_item = failure_response(request, error)
     if per_item is not None:

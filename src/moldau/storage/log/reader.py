@@ -17,6 +17,7 @@ from typing import NamedTuple, TypeVar
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
+from moldau.base.json_log import event
 from moldau.protocol.records import NO_TIMESTAMP, CorruptBatch, Record, iter_records
 from moldau.storage.disk.disk import WouldWait
 from moldau.storage.log.offsets import LogOffsets
@@ -150,7 +151,7 @@ class LogReader:
         """Log damage once, however often clients read it."""
         if message != self._reported_damage:
             self._reported_damage = message
-            logger.error("%s", message)
+            logger.error("%s", message, extra=event("log.damaged"))
 
     def aborted_transactions(self, start: int, upper_bound: int) -> list[AbortedTransaction]:
         """The aborted transactions that a `read_committed` reader of `[start, upper_bound)` must skip."""
@@ -185,7 +186,7 @@ class LogReader:
             if damage and self._segments.unchanged_since(generation):
                 segment.reader.distrust()
                 for message in damage:
-                    logger.error("%s", message)
+                    logger.error("%s", message, extra=event("log.damaged"))
                 found += len(damage)
         return found
 

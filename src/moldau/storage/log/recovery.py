@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from moldau.base.ids import TopicPartition
+from moldau.base.json_log import event
 from moldau.protocol.records import CorruptBatch
 from moldau.storage.disk.open_files import OpenFiles
 from moldau.storage.log.config import LogConfig
@@ -155,7 +156,7 @@ class Recovery:
             for batch in segment.batches(0, size):
                 segment.index_batch(batch.header, batch.position)
         except CorruptBatch as error:
-            logger.error("%s", error)
+            logger.error("%s", error, extra=event("log.damaged"))
         segment.size = size
         segment.finish()
 
@@ -189,7 +190,7 @@ class Recovery:
                 next_offset = batch.header.next_offset
                 valid = batch.position + batch.header.size_in_bytes
         except CorruptBatch as error:
-            logger.warning("%s; the log is truncated there", error)
+            logger.warning("%s; the log is truncated there", error, extra=event("log.damaged"))
         segment.cut_to(valid)
         segment.mark_verified()
         segment.finish()

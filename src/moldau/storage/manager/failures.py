@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from moldau.base.errors import KafkaError
 from moldau.base.ids import TopicPartition
+from moldau.base.json_log import event
 from moldau.storage.directories.directories import LogDirectories
 from moldau.storage.directories.directory import LogDirectory
 from moldau.storage.disk.disk import LogDirectoryFailed
@@ -56,7 +57,7 @@ class DirectoryFailures:
             if directory is not None:
                 self.take_offline(directory, str(error))
         else:
-            logger.error("%s", error)
+            logger.error("%s", error, extra=event("storage.failed"))
 
     def take_offline(self, directory: LogDirectory, reason: str) -> None:
         if directory.offline:
@@ -71,6 +72,10 @@ class DirectoryFailures:
         self._open_files.forget_directory(directory.path)
         directory.release()
         logger.error(
-            "Log directory %s has failed, %d partitions are offline: %s", directory.path, len(lost), reason
+            "Log directory %s has failed, %d partitions are offline: %s",
+            directory.path,
+            len(lost),
+            reason,
+            extra=event("log_directory.failed", path=directory.path, partitions=len(lost)),
         )
         self._on_failure(DirectoryFailure(directory.path, reason, tuple(lost), not self._directories.online))

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from moldau.base.clock import Clock
 from moldau.base.errors import KafkaError
 from moldau.base.ids import METADATA_TOPIC, Randomness, TopicPartition, Uuid
+from moldau.base.json_log import event
 from moldau.base.pool import Pool
 from moldau.storage.directories.directory import LogDirectory
 from moldau.storage.directories.folders import FolderKind, parse_folder
@@ -115,7 +116,12 @@ class LogLoader:
             loaded.failure = storage_failure(error, directory.path)
             return loaded
         if current and not directory.had_clean_shutdown:
-            logger.info("%s was not shut down cleanly: recovering %d logs", directory.path, len(current))
+            logger.info(
+                "%s was not shut down cleanly: recovering %d logs",
+                directory.path,
+                len(current),
+                extra=event("log_directory.recovering", path=directory.path),
+            )
         await self._open_all(directory, current, config_of, loaded.current, loaded)
         await self._open_all(directory, future, config_of, loaded.future, loaded)
         return loaded

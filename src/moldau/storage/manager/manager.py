@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import Randomness, TopicPartition, Uuid
+from moldau.base.json_log import event
 from moldau.base.pool import Pool
 from moldau.storage.cleaner.job import CleanerRunner, CleanerSettings
 from moldau.storage.cleaner.manager import LogCleaner
@@ -158,7 +159,7 @@ class LogManager:
                     log.directory,
                 )
         await self.moves.resume_all()
-        logger.info("Loaded %d logs", len(self.table.current))
+        logger.info("Loaded %d logs", len(self.table.current), extra=event("log_directory.loaded"))
 
     def _adopt(self, directory: LogDirectory, loaded: LoadedDirectory) -> list[Log]:
         """Add the logs of a directory to the table; return those of partitions that have another log."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import random
 
 import pytest
 
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.json_log import JsonFormatter
 from moldau.protocol.api_keys import ApiKey
 from moldau.security.acl import standard
 from moldau.security.acl.audit import AUDIT_LOGGER
@@ -202,6 +204,10 @@ def test_a_refused_operation_is_logged_with_the_reason(caplog: pytest.LogCapture
         "acl=StandardAcl[resourceType=TOPIC, resourceName=f, patternType=PREFIXED, principal=User:alice, "
         "host=10.0.0.1, operation=WRITE, permissionType=DENY])"
     ]
+    line = json.loads(JsonFormatter().format(caplog.records[0]))
+    assert (line["event"], line["principal"], line["host"]) == ("operation.denied", "User:alice", HOST)
+    assert (line["operation"], line["resource_type"], line["resource"]) == ("WRITE", "TOPIC", "foo")
+    assert line["message"] == caplog.messages[0]
 
 
 def test_an_allowed_operation_is_logged_at_debug(caplog: pytest.LogCaptureFixture) -> None:

@@ -62,6 +62,13 @@ def add_log_format(parser: ToolParser) -> None:
     )
 
 
+def checked_format(log_format: str) -> str:
+    """Return the log format of a command that is not parsed by `ToolParser`."""
+    if log_format not in FORMATS:
+        raise ToolError(f"--log-format is {' or '.join(FORMATS)}, not {log_format}.")
+    return log_format
+
+
 def _start(options: argparse.Namespace) -> int:
     properties = {**load_config(options.file), **overrides(options.override)}
     if options.stop_with_input:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from moldau import __version__
-from moldau.base.json_log import FORMATS, TEXT, configure_logging
+from moldau.base.json_log import TEXT, configure_logging
 from moldau.cli.kafka.server.command import overrides
 from moldau.cli.moldau.dev.security import announce_clients, dev_security
 from moldau.cli.moldau.dev.services import DevServices
@@ -73,12 +73,6 @@ def dev_node(
     # A terminal prints ^C at the cursor.
     announce("\nStopped." if sys.stdout.isatty() else "Stopped.")
     return code
-
-
-def checked_format(log_format: str) -> str:
-    if log_format not in FORMATS:
-        raise ToolError(f"--log-format is {' or '.join(FORMATS)}, not {log_format}.")
-    return log_format
 
 
 def _with_remedy(error: Exception, port: int, data: str) -> str:

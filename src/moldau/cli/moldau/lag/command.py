@@ -11,7 +11,13 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from moldau.cli.kafka.server.command import STOP_WITH_INPUT, overrides, stop_at_end_of_input
+from moldau.base.json_log import configure_logging
+from moldau.cli.kafka.server.command import (
+    STOP_WITH_INPUT,
+    add_log_format,
+    overrides,
+    stop_at_end_of_input,
+)
 from moldau.cli.shared.arguments import ToolParser, UsageError, refuse_together
 from moldau.cli.shared.connection import add_bootstrap_options, bootstrap_servers, load_client_config
 from moldau.cli.shared.tool import ToolError, run_tool
@@ -90,6 +96,7 @@ def _add_service_options(parser: ToolParser) -> None:
         "--alert-webhook", "URL", "Send a POST with JSON to this URL when the status of a group changes."
     )
     parser.add_argument("--verbose", "-v", action="store_true", help="Log warnings about missing data.")
+    add_log_format(parser)
     parser.add_argument(STOP_WITH_INPUT, action="store_true", help=argparse.SUPPRESS)
 
 
@@ -105,7 +112,8 @@ def _execute(options: argparse.Namespace) -> int:
     refuse_together(options, "serve", ["watch", "json", "partitions"])
     bootstrap = bootstrap_servers(options)
     rules = _rules(options)
-    logging.basicConfig(level=logging.WARNING if options.verbose else logging.ERROR, stream=sys.stderr)
+    level = logging.WARNING if options.verbose else logging.ERROR
+    configure_logging(options.log_format, level, sys.stderr)
     properties = load_client_config(options.command_config) | {"bootstrap.servers": bootstrap or ""}
     properties.setdefault("client.id", "moldau-lag")
     if options.serve is not None:

@@ -10,6 +10,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from moldau.base.json_log import configure_logging
+from moldau.cli.kafka.server.command import add_log_format
 from moldau.cli.shared.arguments import ToolParser, refuse_together
 from moldau.cli.shared.connection import load_config
 from moldau.cli.shared.tool import ToolError, run_tool, warn
@@ -17,8 +19,6 @@ from moldau.cli.shared.tool import ToolError, run_tool, warn
 if TYPE_CHECKING:
     from moldau.pipelines.mirror.config.properties import MirrorConfig
     from moldau.pipelines.mirror.run.service import MirrorService, TaskHost
-
-_LOG_FORMAT = "[%(asctime)s] %(levelname)s %(message)s"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,6 +40,7 @@ def _parser(name: str) -> ToolParser:
     parser.flag("--local", "Copy in this process, without Spark.")
     parser.option("--master", "MASTER", "Spark master; by default local, with a slot for each of tasks.max.")
     parser.add_argument("--verbose", "-v", action="store_true", help="Log what the mirror does.")
+    add_log_format(parser)
     return parser
 
 
@@ -50,7 +51,7 @@ def _execute(options: argparse.Namespace) -> int:
 
     refuse_together(options, "local", ["master"])
     level = logging.INFO if options.verbose else logging.WARNING
-    logging.basicConfig(level=level, stream=sys.stderr, format=_LOG_FORMAT)
+    configure_logging(options.log_format, level, sys.stderr)
     targets = [alias for each in options.clusters for alias in each.split(",") if alias]
     config = read_config(load_config(options.file), targets)
     for warning in config.warnings:

@@ -28,6 +28,9 @@ _STOP_TIMEOUT_S = 120.0
 StateDir = Annotated[
     Path, typer.Option("--state-dir", metavar="FOLDER", help="Folder for the state of pipelines.")
 ]
+LogFormat = Annotated[
+    str, typer.Option(metavar="FORMAT", help="Log as text, or as lines of JSON (json).", show_default="text")
+]
 #: Not in `data`, the log directory of `moldau dev`: a broker does not accept other folders there.
 _STATE = Path("state/pipelines")
 
@@ -87,10 +90,12 @@ def run(
         bool,
         typer.Option("--quick-start", help="Start sooner at the cost of throughput, for development."),
     ] = False,
+    log_format: LogFormat = "text",
 ) -> None:
     """Run the pipelines of these files until Ctrl-C, and restart those that fail."""
 
     def work() -> int:
+        from moldau.cli.kafka.server.command import checked_format
         from moldau.pipelines.runtime.driver import RunSettings
         from moldau.pipelines.runtime.supervisor import Supervisor
 
@@ -108,6 +113,7 @@ def run(
             config=_config(conf),
             tries=tries,
             command_config=command_config,
+            log_format=checked_format(log_format),
         )
         return Supervisor(settings, print).run()
 

@@ -15,6 +15,13 @@ CONVERTERS: dict[str, str] = {
     "org.apache.kafka.connect.converters.LongConverter": f"{_OURS}.primitive:LongConverter",
     "org.apache.kafka.connect.converters.FloatConverter": f"{_OURS}.primitive:FloatConverter",
     "org.apache.kafka.connect.converters.DoubleConverter": f"{_OURS}.primitive:DoubleConverter",
+    "io.confluent.connect.avro.AvroConverter": f"{_OURS}.registry.avro.converter:AvroConverter",
+    "io.confluent.connect.json.JsonSchemaConverter": (
+        f"{_OURS}.registry.json_schema.converter:JsonSchemaConverter"
+    ),
+    "io.confluent.connect.protobuf.ProtobufConverter": (
+        f"{_OURS}.registry.protobuf.converter:ProtobufConverter"
+    ),
 }
 #: Converters of headers; all others convert headers, too.
 HEADER_CONVERTERS: dict[str, str] = {

@@ -1,0 +1,1 @@
+"""Converters whose data name their schema in a schema registry, as Confluent's."""

@@ -3,12 +3,14 @@
 A rule of type CEL sees `message`, the whole value; one of type CEL_FIELD sees `value`, `name`, `fullName`,
 `typeName`, `tags` and `message` for each field that has one of the rule's tags (all fields without tags).
 An expression may begin with a guard: `guard; expression` leaves values alone for which the guard is false.
-`now` is the current time.
+`now` is the current time, a time of day the duration since midnight. Numbers of Protobuf's unsigned types are
+`uint`, as for Confluent's serializers; larger numbers than 64 bits are `double`.
 """
 
 from __future__ import annotations
 
 import datetime
+import math
 import uuid
 from typing import Any
 
@@ -16,11 +18,15 @@ import celpy
 from celpy import celtypes
 
 from moldau.client.registry.rules.functions import FUNCTIONS
-from moldau.client.registry.rules.messages import is_message, message_of, to_plain
+from moldau.client.registry.rules.messages import Unsigned, is_message, message_of, to_plain
 from moldau.client.registry.rules.rule import CONDITION, Context, Field, FieldWalk, Rule
 
 _EPOCH = datetime.date(1970, 1, 1)
+_MIDNIGHT = datetime.datetime.combine(_EPOCH, datetime.time())
 _MOST_PROGRAMS = 1000
+#: Where signed 64-bit integers end, and where doubles do.
+_SIGNED_END = 2**63
+_DOUBLE_END = 2**1023
 
 
 class CelExecutor:
@@ -97,8 +103,10 @@ def to_cel(value: Any) -> Any:
             return celtypes.ListType([to_cel(one) for one in value])
         case bool():
             return celtypes.BoolType(value)
+        case Unsigned():
+            return celtypes.UintType(value)
         case int():
-            return celtypes.IntType(value)
+            return _number(value)
         case float():
             return celtypes.DoubleType(value)
         case bytes():
@@ -109,9 +117,22 @@ def to_cel(value: Any) -> Any:
             return celtypes.TimestampType(value)
         case datetime.date():
             return celtypes.IntType((value - _EPOCH).days)
+        case datetime.time():
+            return celtypes.DurationType(datetime.datetime.combine(_EPOCH, value) - _MIDNIGHT)
         case datetime.timedelta():
             return celtypes.DurationType(value)
     return value
+
+
+def _number(value: int) -> Any:
+    """Return an integer of JSON, which may have more than 64 bits."""
+    if -_SIGNED_END <= value < _SIGNED_END:
+        return celtypes.IntType(value)
+    if 0 <= value < 2 * _SIGNED_END:
+        return celtypes.UintType(value)
+    if abs(value) < _DOUBLE_END:
+        return celtypes.DoubleType(value)
+    return celtypes.DoubleType(math.inf if value > 0 else -math.inf)
 
 
 def from_cel(value: Any) -> Any:
@@ -131,4 +152,8 @@ def from_cel(value: Any) -> Any:
             return str(value)
         case celtypes.BytesType():
             return bytes(value)
+        case celtypes.DurationType():
+            # No encoder takes a duration; a time of day is the time since midnight.
+            within = datetime.timedelta() <= value < datetime.timedelta(days=1)
+            return (_MIDNIGHT + value).time() if within else value
     return value

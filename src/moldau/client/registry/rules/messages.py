@@ -5,6 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 
+class Unsigned(int):
+    """A number of an unsigned type, which expressions distinguish from signed numbers."""
+
+
+def with_sign(field: Any, value: Any) -> Any:
+    """Return a scalar of a field, marked if its type is unsigned."""
+    is_unsigned = field.cpp_type in (field.CPPTYPE_UINT32, field.CPPTYPE_UINT64)
+    return Unsigned(value) if is_unsigned else value
+
+
 def is_message(value: Any) -> bool:
     return hasattr(value, "DESCRIPTOR") and hasattr(value, "ListFields")
 
@@ -29,12 +39,17 @@ def to_plain(value: Any) -> Any:
 def _plain(message: Any, field: Any) -> Any:
     data = getattr(message, field.name)
     if is_map(field):
-        return {str(name): to_plain(one) for name, one in data.items()}
+        kind = field.message_type.fields_by_name["value"]
+        return {str(name): _one(kind, one) for name, one in data.items()}
     if is_repeated(field):
-        return [to_plain(one) for one in data]
+        return [_one(field, one) for one in data]
     if field.message_type is not None:
         return to_plain(data) if message.HasField(field.name) else None
-    return data
+    return with_sign(field, data)
+
+
+def _one(field: Any, value: Any) -> Any:
+    return with_sign(field, value) if field.message_type is None else to_plain(value)
 
 
 def message_of(data: Any, like: Any) -> Any:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from moldau.client.registry.rules.messages import is_map, is_repeated
+from moldau.client.registry.rules.messages import is_map, is_repeated, with_sign
 from moldau.client.registry.rules.rule import Field, FieldTransform
 from moldau.client.registry.types import Schema
 
@@ -149,9 +149,9 @@ class ProtobufWalk:
             field.full_name, field.name, _type_name(field), self._tags.of(field.full_name), message
         )
         if is_repeated(field):
-            data[:] = [transform(described, one) for one in data]
+            data[:] = [transform(described, with_sign(field, one)) for one in data]
         else:
-            setattr(message, field.name, transform(described, data))
+            setattr(message, field.name, transform(described, with_sign(field, data)))
 
 
 def _type_name(field: Any) -> str:

@@ -58,15 +58,20 @@ def _same(answer: Any) -> Any:
 # Schemas and versions.
 
 
-def register(subject: str, schema: Schema, normalize: bool = False) -> Call[RegisteredSchema]:
-    """Register a schema under a subject, or find it there."""
+def register(
+    subject: str, schema: Schema, normalize: bool = False, propagate_tags: bool = False
+) -> Call[RegisteredSchema]:
+    """Register a schema under a subject, or find it there.
+
+    With `propagate_tags`, a new version takes over the tags of the previous one.
+    """
     return Call(
         "POST",
         _path("subjects", subject, "versions"),
         lambda answer: RegisteredSchema.of(answer, subject, schema),
         _query(normalize=normalize),
-        schema.body(),
-        ("registered", subject, schema.key, normalize),
+        schema.body() | ({"propagateSchemaTags": True} if propagate_tags else {}),
+        ("registered", subject, schema.key, normalize, propagate_tags),
     )
 
 

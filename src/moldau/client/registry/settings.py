@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 from moldau.base.errors import ErrorCode, KafkaError
 
 PREFIX: Final = "schema.registry."
+_HEADER: Final = "request.header."
 BASIC_SOURCES: Final = ("URL", "USER_INFO", "SASL_INHERIT")
 BEARER_SOURCES: Final = ("STATIC_TOKEN", "OAUTHBEARER", "CUSTOM")
 
@@ -28,6 +29,8 @@ class RegistrySettings:
     #: The `ssl.*` properties.
     ssl: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
     proxy: str | None = field(default=None, repr=False)
+    #: Headers of all requests: the `request.header.*` properties, without that prefix.
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
     timeout_seconds: float = 30.0
     cache_capacity: int = 1000
     #: How long the latest version of a subject is cached; None: without limit.
@@ -57,7 +60,8 @@ class RegistrySettings:
             user_info,
             bearer,
             _ssl(properties),
-            get.get("proxy"),
+            _proxy(get),
+            {n.removeprefix(_HEADER): str(v) for n, v in get.items() if n.startswith(_HEADER)},
             float(get.get("timeout", 30)),
             int(get.get("cache.capacity", get.get("max.schemas.per.subject", 1000))),
             None if ttl < 0 else ttl,
@@ -125,6 +129,13 @@ def _bearer(get: Mapping[str, Any]) -> Mapping[str, Any]:
     if missing:
         raise _invalid(f"bearer.auth.credentials.source={source} needs {', '.join(missing)}")
     return {**found, "credentials.source": source}
+
+
+def _proxy(get: Mapping[str, Any]) -> str | None:
+    """Return the URL of the proxy; Java's clients have its host and port."""
+    if get.get("proxy") or not get.get("proxy.host"):
+        return get.get("proxy")
+    return f"http://{get['proxy.host']}:{get.get('proxy.port', 80)}"
 
 
 def _ssl(properties: Mapping[str, Any]) -> Mapping[str, str]:

@@ -163,7 +163,7 @@ def _content(call: Call[Any]) -> dict[str, Any]:
 def _options(settings: RegistrySettings) -> dict[str, Any]:
     options: dict[str, Any] = {
         "auth": _authentication(settings),
-        "headers": _HEADERS,
+        "headers": {**_HEADERS, **settings.headers},
         "proxy": settings.proxy,
         "timeout": settings.timeout_seconds,
         # Proxies of the environment are for the internet; a registry is named by its own address.

@@ -242,3 +242,42 @@ def test_other_errors(ours: RegistryClient) -> None:
     with pytest.raises(RegistryError) as unknown:
         AvroDeserializer(ours).deserialize("errors", b"\0\0\x0f\0\0x")
     assert unknown.value.error_code == 40403
+
+
+def test_schema_of_a_guid_is_written_with(ours: RegistryClient) -> None:
+    registered = ours.register("guid-value", Schema(SMALL))
+    by_guid = AvroSerializer(ours, config={"use.schema.guid": registered.guid})
+    data = by_guid.serialize("guid", {"id": "a"})
+    assert data is not None and data[:5] == b"\0" + registered.id.to_bytes(4, "big")
+    unknown = AvroSerializer(ours, config={"use.schema.guid": str(uuid.UUID(int=1))})
+    with pytest.raises(SerializationError, match="the registry has no such schema"):
+        unknown.serialize("guid", {"id": "a"})
+
+
+def test_schemas_of_a_context(ours: RegistryClient) -> None:
+    config = {"context.name.strategy": lambda topic: ".team"}
+    data = AvroSerializer(ours, SMALL, config).serialize("in-context", {"id": "a"})
+    assert ":.team:in-context-value" in ours.subjects(":.team:")
+    assert AvroDeserializer(ours, config=config).deserialize("in-context", data) == {"id": "a"}
+
+
+def test_tags_are_propagated(ours: RegistryClient) -> None:
+    tags = {"tags": {"Small.id": ["PII"]}}
+    ours.register("tagged-value", Schema(SMALL, metadata=tags))
+    AvroSerializer(ours, WITH_DEFAULT, {"propagate.schema.tags": True}).serialize(
+        "tagged", {"id": "a", "n": 1}
+    )
+    metadata = ours.latest("tagged-value").schema.metadata
+    assert metadata is not None and metadata["tags"] == tags["tags"]
+
+
+def test_strict_validation_refuses_other_fields(ours: RegistryClient) -> None:
+    plain = AvroSerializer(ours, WITH_DEFAULT)
+    strict = AvroSerializer(ours, WITH_DEFAULT, {"validate.strict": True})
+    with_defaults = AvroSerializer(ours, WITH_DEFAULT, {"validate.strict.allow.default": True})
+    assert plain.serialize("strict-avro", {"id": "a", "more": 1}) == with_defaults.serialize(
+        "strict-avro", {"id": "a"}
+    )
+    for serializer, value in ((strict, {"id": "a"}), (with_defaults, {"id": "a", "n": 1, "more": 1})):
+        with pytest.raises(SerializationError, match="does not fit its Avro schema"):
+            serializer.serialize("strict-avro", value)

@@ -36,6 +36,14 @@ def test_credentials_of_sasl_are_inherited() -> None:
     assert RegistrySettings.of(URL | given).user_info == ("u", "p")
 
 
+def test_headers_and_proxy_of_java_clients() -> None:
+    settings = RegistrySettings.of(
+        URL | {"request.header.X-Team": "shop", "proxy.host": "p", "proxy.port": 3128}
+    )
+    assert settings.headers == {"X-Team": "shop"}
+    assert settings.proxy == "http://p:3128"
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

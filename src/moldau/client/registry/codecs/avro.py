@@ -45,13 +45,16 @@ class AvroCodec:
             return str(self.schema.get("name", self.schema["type"]))
         return self.schema if isinstance(self.schema, str) else None
 
-    def encode(self, value: Any) -> bytes:
+    def encode(self, value: Any, *, strict: bool = False, strict_allow_default: bool = False) -> bytes:
+        """Return the bytes; `strict` refuses fields that the schema does not have, and missing ones."""
         if self._plain_bytes and isinstance(value, bytes | bytearray | memoryview):
             return bytes(value)
         self._bounds.check_value(value)
         buffer = io.BytesIO()
         try:
-            fastavro.schemaless_writer(buffer, self.schema, value)
+            fastavro.schemaless_writer(
+                buffer, self.schema, value, strict=strict, strict_allow_default=strict_allow_default
+            )
         except _UNWRITABLE as reason:
             raise SerializationError(f"does not fit its Avro schema: {reason!r}") from reason
         return buffer.getvalue()

@@ -45,9 +45,14 @@ class AvroSerializer:
         rules: Rules | None = None,
     ) -> None:
         client = client_of(registry)
-        self._subjects = Subjects(client, SerdeSettings.of(config, client, key=key), key=key)
+        settings = SerdeSettings.of(config, client, key=key)
+        self._subjects = Subjects(client, settings, key=key)
         self._schema = schema_of(schema, "AVRO")
         self._codecs = Codecs(client, AvroCodec)
+        self._strict = {
+            "strict": settings.strict_avro,
+            "strict_allow_default": settings.strict_avro_with_defaults,
+        }
         self._to_dict = to_dict
         self._rules = rules or Rules()
 
@@ -64,7 +69,7 @@ class AvroSerializer:
             if target.schema.rule_set is not None:
                 context = Context(WRITE, target.schema, subject, topic, self._subjects.key, headers)
                 value = self._rules.apply(context, value, _walk(codec, target.schema))
-            return self._subjects.framed(target, codec.encode(value), headers)
+            return self._subjects.framed(target, codec.encode(value, **self._strict), headers)
 
 
 class AvroDeserializer:

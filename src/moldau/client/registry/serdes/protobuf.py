@@ -90,7 +90,7 @@ class ProtobufSerializer:
                 continue
             schema = Schema(serialized_text(imported), "PROTOBUF", self._references(imported))
             subject = self._settings.reference_subject_name(imported.name)
-            if self._settings.auto_register:
+            if self._settings.register_references:
                 self._registry.register(subject, schema, self._settings.normalize)
             version = self._registry.lookup(subject, schema, self._settings.normalize).version
             found.append(Reference(imported.name, subject, version or -1))

@@ -6,7 +6,7 @@ configured as a function, by a short name (`TOPIC`), or by the name of Confluent
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from moldau.base.errors import ErrorCode, KafkaError
@@ -63,6 +63,22 @@ class Associated:
         return self._fallback(topic, key, record)
 
 
+class InContexts:
+    """The subject of another strategy, in the context that a function of the topic names, if any."""
+
+    def __init__(self, inner: SubjectNameStrategy, context: Callable[[str], str | None]) -> None:
+        self._inner = inner
+        self._context = context
+
+    def __call__(self, topic: str, key: bool, record: str | None) -> str | None:
+        subject = self._inner(topic, key, record)
+        context = self._context(topic)
+        if subject is None or context is None or subject.startswith(":."):
+            return subject
+        bare = context.strip(":").removeprefix(".")
+        return f":.{bare}:{subject}" if bare else subject
+
+
 _STRATEGIES: dict[str, SubjectNameStrategy] = {
     "topic": topic_name,
     "record": record_name,
@@ -70,7 +86,14 @@ _STRATEGIES: dict[str, SubjectNameStrategy] = {
 }
 
 
-def strategy(choice: Any, registry: RegistryClient) -> SubjectNameStrategy:
+#: The properties of ASSOCIATED.
+_CLUSTER_ID = "subject.name.strategy.kafka.cluster.id"
+_FALLBACK = "subject.name.strategy.fallback.type"
+
+
+def strategy(
+    choice: Any, registry: RegistryClient, config: Mapping[str, Any] | None = None
+) -> SubjectNameStrategy:
     """Return the strategy of a configuration: a function or a name; topic names for None."""
     if choice is None:
         return topic_name
@@ -79,13 +102,24 @@ def strategy(choice: Any, registry: RegistryClient) -> SubjectNameStrategy:
         return found
     short = str(choice).rpartition(".")[2].lower().removesuffix("namestrategy").replace("_", "")
     if short == "associated":
-        return Associated(registry)
+        return _associated(registry, config or {})
     if short not in _STRATEGIES:
         raise KafkaError(
             ErrorCode.INVALID_CONFIG,
             f"subject.name.strategy={choice}: use TOPIC, RECORD, TOPIC_RECORD, ASSOCIATED or a function",
         )
     return _STRATEGIES[short]
+
+
+def _associated(registry: RegistryClient, config: Mapping[str, Any]) -> Associated:
+    fallback = str(config.get(_FALLBACK) or "TOPIC")
+    if fallback.upper() == "ASSOCIATED":
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"{_FALLBACK}={fallback}: use another strategy, or NONE")
+    return Associated(
+        registry,
+        str(config.get(_CLUSTER_ID) or "-"),
+        None if fallback.upper() == "NONE" else strategy(fallback, registry),
+    )
 
 
 def reference_name(name: str) -> str:

@@ -45,6 +45,8 @@ class Subjects:
     def latest(self, subject: str) -> RegisteredSchema | None:
         """Return the version that the configuration chooses, or None if it chooses none."""
         settings = self.settings
+        if settings.use_schema_guid is not None:
+            return self._by_guid(subject, settings.use_schema_guid)
         if settings.use_schema_id is not None:
             schema = self.registry.schema_by_id(settings.use_schema_id, subject)
             return RegisteredSchema(schema, settings.use_schema_id, subject)
@@ -56,7 +58,7 @@ class Subjects:
         """Return the version to write with; `schema` is the one of the data, if it is known."""
         chosen = self.latest(subject)
         if chosen is not None:
-            if schema is not None and self.settings.latest_compatibility_strict:
+            if schema is not None and self.settings.compatibility_strict:
                 self._check(topic, subject, chosen, schema)
             return self._with_guid(chosen)
         if schema is None:
@@ -68,7 +70,7 @@ class Subjects:
             return known
         normalize = self.settings.normalize
         if self.settings.auto_register:
-            found = self.registry.register(subject, schema, normalize)
+            found = self.registry.register(subject, schema, normalize, self.settings.propagate_tags)
         else:
             found = self.registry.lookup(subject, schema, normalize)
         found = self._with_guid(found)
@@ -84,6 +86,19 @@ class Subjects:
         if known is None:
             known = migrations(self.registry, subject, written, chosen)
             self._known.put(key, known)
+        return known
+
+    def _by_guid(self, subject: str, guid: str) -> RegisteredSchema:
+        """Return the schema of a GUID, with its id in the context of the subject."""
+        known: RegisteredSchema | None = self._known.get(("guid", subject))
+        if known is None:
+            context = subject[1:].partition(":")[0] if subject.startswith(":.") else "."
+            ids = {one.context: one.id for one in self.registry.ids_of_guid(guid)}
+            if context not in ids:
+                raise SerializationError(f"use.schema.guid={guid}: the registry has no such schema")
+            schema = self.registry.schema_by_guid(guid)
+            known = RegisteredSchema(schema, ids[context], subject, guid=guid)
+            self._known.put(("guid", subject), known)
         return known
 
     def _with_guid(self, found: RegisteredSchema) -> RegisteredSchema:

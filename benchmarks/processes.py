@@ -19,7 +19,7 @@ _SAMPLE_SECONDS = 0.2
 
 def cpu_seconds(pid: int) -> float:
     """Return user and system time, including that of exited children."""
-    return sum(sum(map(int, _stat(each)[11:15])) for each in _family(pid)) / _TICKS
+    return sum(sum(map(int, _stat(each)[11:15])) for each in family(pid)) / _TICKS
 
 
 def undisturbed(costs: list[float]) -> float:
@@ -28,12 +28,12 @@ def undisturbed(costs: list[float]) -> float:
 
 
 def memory_megabytes(pid: int) -> float:
-    return sum(int(_stat(each)[21]) for each in _family(pid)) * _PAGE / 1e6
+    return sum(int(_stat(each)[21]) for each in family(pid)) * _PAGE / 1e6
 
 
 def unshared_megabytes(pid: int) -> float:
     """Return the PSS of a tree of forked processes."""
-    return sum(_pss_kilobytes(each) for each in _family(pid)) * 1024 / 1e6
+    return sum(_pss_kilobytes(each) for each in family(pid)) * 1024 / 1e6
 
 
 def _pss_kilobytes(pid: int) -> int:
@@ -44,14 +44,14 @@ def _pss_kilobytes(pid: int) -> int:
 
 
 @contextmanager
-def peak_of(figure: Callable[[], float]) -> Iterator[Callable[[], float]]:
-    """Sample a value several times a second; yield a function that returns the maximum so far."""
+def peak_of(figure: Callable[[], float], seconds: float = _SAMPLE_SECONDS) -> Iterator[Callable[[], float]]:
+    """Sample a value every `seconds`; yield a function that returns the maximum so far."""
     largest = figure()
     ended = threading.Event()
 
     def watch() -> None:
         nonlocal largest
-        while not ended.wait(_SAMPLE_SECONDS):
+        while not ended.wait(seconds):
             largest = max(largest, figure())
 
     thread = threading.Thread(target=watch, daemon=True)
@@ -63,7 +63,8 @@ def peak_of(figure: Callable[[], float]) -> Iterator[Callable[[], float]]:
         thread.join()
 
 
-def _family(pid: int) -> list[int]:
+def family(pid: int) -> list[int]:
+    """Return the ids of a process and all its descendants."""
     found = [pid]
     for parent in found:
         for task in Path(f"/proc/{parent}/task").glob("*/children"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -103,6 +104,39 @@ async def test_the_search_in_other_contexts_needs_permission_for_the_subject_fou
     rule = "allow User:alice SUBJECT_READ orders"
     assert await _statuses(rule, *requests) == [200, 200, 403, 403, 403, 403]
     assert await _statuses(f"{rule}; allow User:alice SUBJECT_READ :.secret:*", *requests) == [200] * 6
+
+
+@on_a_loop
+async def test_responses_are_kept_for_the_principal_that_may_see_them() -> None:
+    registry = await TestRegistry().start()
+    await registry.register("orders", '"string"')
+    await registry.register("orders", '"int"')
+    rules = "allow User:alice SUBJECT_READ orders; allow User:bob SUBJECT_READ,SUBJECT_DELETE orders"
+    authorizer = Authorizer.from_properties({"schema.registry.acl.rules": rules})
+    application = RegistryApplication(registry.service, ServerMetadata("cluster", "group", "1.0"), authorizer)
+    reads = 0
+    read = registry.service.read
+
+    async def counted(*arguments: Any, **options: Any) -> Any:
+        nonlocal reads
+        reads += 1
+        return await read(*arguments, **options)
+
+    registry.service.read = counted  # type: ignore[method-assign]
+
+    async def status(principal: KafkaPrincipal, method: str, path: str) -> int:
+        return (await ask(application, method, path, **{PRINCIPAL: principal})).status
+
+    path = "/subjects/orders/versions/1"
+    assert [await status(ALICE, "GET", path) for _ in range(3)] == [200] * 3
+    assert reads == 1
+    eve = KafkaPrincipal("User", "eve")
+    assert [await status(eve, "GET", path) for _ in range(2)] == [403, 403]
+    assert [await status(BOB, "GET", path) for _ in range(2)] == [200, 200]
+    assert reads == 2
+    assert await status(BOB, "DELETE", path) == 200
+    assert await status(ALICE, "GET", path) == 404
+    assert await status(ALICE, "DELETE", "/subjects/orders/versions/2") == 403
 
 
 @on_a_loop

@@ -1,7 +1,9 @@
 """The ASGI application of the registry: routing, content types, cached responses.
 
 A response that needed no record stays valid until the state changes; it is kept (`response_cache`), so that
-serializers that ask for the same schema again cost a dictionary look-up.
+serializers that ask for the same schema again cost a dictionary look-up. With ACLs it is kept for the
+principal that was allowed to see it: rules do not change while the registry runs, and what they decide on is
+the state.
 """
 
 from __future__ import annotations
@@ -81,12 +83,11 @@ class RegistryApplication:
 
     async def _answer(self, scope: Scope, method: str, body: bytes) -> tuple[int, bytes]:
         path, query = scope["raw_path"], scope["query_string"]
-        key = (method, path, query, body)
-        generation = self._service.generation if self._authorizer is None else None
-        if generation is not None:
-            cached = self._cache.get(key, generation)
-            if cached is not None and (cached.immutable or self._service.leads):
-                return cached.status, cached.body
+        key = (method, path, query, body, None if self._authorizer is None else scope[PRINCIPAL])
+        generation = self._service.generation
+        cached = self._cache.get(key, generation)
+        if cached is not None and (cached.immutable or self._service.leads):
+            return cached.status, cached.body
         route, parameters, context = self._router.match("GET" if method == "HEAD" else method, path)
         call = Call(parameters, query, body, context)
         if self._authorizer is not None:
@@ -95,7 +96,7 @@ class RegistryApplication:
         if self._authorizer is not None:
             authorize_reply(self._authorizer, scope[PRINCIPAL], route, decision)
         answer = _encoded(decision)
-        if generation is not None and not decision.records and generation == self._service.generation:
+        if not decision.records and generation == self._service.generation:
             response = Response(decision.status, answer, route.is_immutable(call))
             self._cache.put(key, generation, response)
         return decision.status, answer

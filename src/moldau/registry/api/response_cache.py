@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from moldau.security.principal import KafkaPrincipal
+
 _MOST_BYTES: Final = 4 << 20
 _LARGEST: Final = 16 * 1024
 #: The memory of an entry besides its bytes: the tuples, the headers of four objects, and the dictionary.
 _OVERHEAD: Final = 500
 
-#: Method, path, query and body.
-RequestKey = tuple[str, bytes, bytes, bytes]
+#: Method, path, query, body, and the principal if responses depend on it.
+RequestKey = tuple[str, bytes, bytes, bytes, KafkaPrincipal | None]
 
 
 class Response(NamedTuple):
@@ -40,6 +42,7 @@ class ResponseCache:
 
     def put(self, key: RequestKey, generation: int, response: Response) -> None:
         size = len(key[1]) + len(key[2]) + len(key[3]) + len(response.body)
+        size += len(key[4].name) if key[4] is not None else 0
         if generation != self._generation or size > _LARGEST or key in self._responses:
             return
         size += _OVERHEAD

@@ -6,7 +6,7 @@ RESPONSE = Response(200, b"[]", False)
 
 
 def key(path: bytes, query: bytes = b"") -> RequestKey:
-    return ("GET", path, query, b"")
+    return ("GET", path, query, b"", None)
 
 
 def test_responses_of_another_generation_are_dropped() -> None:

@@ -10,9 +10,10 @@ import hashlib
 import html
 import json
 import secrets
+import ssl
 import threading
 from collections.abc import Callable, Mapping
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPSConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -23,10 +24,11 @@ CLIENT_ID, CLIENT_SECRET = "moldau console", "s3cret/with:signs"
 
 
 class OidcProvider:
-    def __init__(self, users: Mapping[str, Mapping[str, Any]]) -> None:
-        """`users`: the claims of each user by the name under which the page of the provider offers it."""
+    def __init__(self, users: Mapping[str, Mapping[str, Any]], tls: ssl.SSLContext | None = None) -> None:
+        """`users`: claims by the name under which the provider's page offers a user; `tls`: for https."""
         self.users = users
-        self.keys = IdentityProvider()
+        self.keys = IdentityProvider(tls)
+        self._scheme = "http" if tls is None else "https"
         #: Fields of the discovery document that differ from the usual ones.
         self.document: dict[str, Any] = {}
         #: Returns an id token instead of the right one, from its claims.
@@ -51,13 +53,15 @@ class OidcProvider:
                 return None
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()
 
     @property
     def issuer(self) -> str:
         # Another host than the console's 127.0.0.1: for browsers another site.
-        return f"http://localhost:{self._server.server_address[1]}"
+        return f"{self._scheme}://localhost:{self._server.server_address[1]}"
 
     def settings(self, **others: str) -> dict[str, str]:
         """Return the settings of a console that uses this provider, by their names with underscores."""
@@ -72,7 +76,12 @@ class OidcProvider:
     def approve(self, authorization_url: str, user: str) -> str:
         """Sign in as a browser does, and return the URL to which the provider sends it back."""
         query = urlsplit(authorization_url).query
-        connection = HTTPConnection("127.0.0.1", self._server.server_address[1], timeout=10)
+        port = self._server.server_address[1]
+        connection = HTTPConnection("127.0.0.1", port, timeout=10)
+        if self._scheme == "https":
+            connection = HTTPSConnection(
+                "127.0.0.1", port, timeout=10, context=ssl._create_unverified_context()
+            )
         try:
             connection.request("GET", f"/approve?{query}&as={user}")
             location = connection.getresponse().getheader("Location")

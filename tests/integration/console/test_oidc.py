@@ -6,6 +6,7 @@ import base64
 import hmac
 import json
 import os
+import ssl
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from moldau.client.admin import AdminClient
 from moldau.client.admin.topic_types import NewTopic
 from tests.harness.browser import opened_page
 from tests.harness.rest_proxy import Api, service
+from tests.harness.security.certificates import Certificates
 from tests.harness.security.oidc_provider import CLIENT_SECRET, OidcProvider
 from tests.integration.console.test_stories import expect
 
@@ -252,22 +254,23 @@ def test_forged_tokens_are_refused(
     assert "moldau_console" not in cookies
 
 
-def test_claims_of_the_userinfo_endpoint_and_a_secret_in_the_form(
-    bootstrap: str, provider: OidcProvider, tmp_path: Path
-) -> None:
-    file = tmp_path / "secret"
-    file.write_text(f"{CLIENT_SECRET}\n")
-    chosen = provider.settings(oidc_client_secret_file=str(file), **SETTINGS)
-    settings = tmp_path / "console.properties"
-    settings.write_text("".join(f"{name}={value}\n" for name, value in chosen.items()))
-    provider.only_userinfo = frozenset({"realm_access"})
-    provider.document = {"token_endpoint_auth_methods_supported": ["client_secret_post"]}
-    try:
+def test_https_a_secret_in_a_file_claims_of_userinfo_and_new_keys(bootstrap: str, tmp_path: Path) -> None:
+    certificates = Certificates(tmp_path / "tls")
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificates.server)
+    secret, settings = tmp_path / "secret", tmp_path / "console.properties"
+    secret.write_text(f"{CLIENT_SECRET}\n")
+    with OidcProvider(USERS, tls) as provider:
+        provider.only_userinfo = frozenset({"realm_access"})
+        provider.document = {"token_endpoint_auth_methods_supported": ["client_secret_post"]}
+        chosen = provider.settings(oidc_client_secret_file=str(secret), **SETTINGS)
+        chosen |= {"oidc.ssl.truststore.type": "PEM", "oidc.ssl.truststore.location": str(certificates.ca)}
+        settings.write_text("".join(f"{name}={value}\n" for name, value in chosen.items()))
         with service("console", bootstrap, "--config", str(settings)) as (port, _):
             assert Api(port)("GET", "/healthz").body == {"status": "ok"}
             assert signed_in(Api(port), provider, "vera")("POST", "/topics", {"name": "x"}).status == 403
-    finally:
-        provider.only_userinfo, provider.document = frozenset(), {}
+            provider.keys.rotate("key-2")
+            assert signed_in(Api(port), provider, "anna")("GET", "/topics").status == 200
 
 
 def test_a_provider_that_does_not_answer_is_named(bootstrap: str) -> None:

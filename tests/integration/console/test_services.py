@@ -60,6 +60,43 @@ def test_values_are_written_and_decoded_by_their_schema(
     assert (page["type"], page["versions"], page["compatibility"]) == (kind, [1], "BACKWARD")
 
 
+def test_each_cluster_has_a_registry_of_its_own(bootstrap: str, topic: str) -> None:
+    with AdminClient(bootstrap) as admin:
+        admin.create_topics([NewTopic(topic, 1, 1)])
+
+    def alone(name: str) -> list[str]:
+        return [
+            *("--set", f"kafkastore.topic=_{name}-{topic}"),
+            *("--set", f"schema.registry.group.id={name}-{topic}"),
+        ]
+
+    with (
+        service("registry", bootstrap, *alone("first")) as (registry, _),
+        service("registry", bootstrap, *alone("second")) as (other, _),
+        service(
+            "console",
+            bootstrap,
+            *("--registry", f"http://localhost:{registry}"),
+            *("--set", f"cluster.other.bootstrap.servers={bootstrap}"),
+            *("--set", f"cluster.other.schema.registry.url=http://localhost:{other}"),
+        ) as (port, _),
+    ):
+        api = Api(port, {"Accept": "application/json"})
+        for base, field in (("", "first"), ("/clusters/other", "second")):
+            fields = f'[{{"name": "{field}", "type": "int"}}]'
+            schema = f'{{"type": "record", "name": "R", "fields": {fields}}}'
+            subject = {"subject": f"{topic}-value", "type": "AVRO", "schema": schema}
+            registered = api("POST", f"{base}/schemas", subject)
+            assert (registered.status, registered.body["id"]) == (201, 1)
+        # The bytes are the same; the schema with the id 1 is that of the cluster's registry.
+        written = {"value": '{"second": 7}', "schema": f"{topic}-value"}
+        path = f"/topics/{topic}/messages"
+        assert api("POST", path, written).status == 400
+        assert api("POST", f"/clusters/other{path}", written).status == 201
+        shown = [api("GET", f"{base}{path}").body["messages"][0] for base in ("", "/clusters/other")]
+        assert [each["value"]["text"] for each in shown] == ['{"first": 7}', '{"second": 7}']
+
+
 def test_schemas_are_checked_and_deleted(console: Api, topic: str) -> None:
     path = f"/schemas/{topic}"
     console("POST", "/schemas", {"subject": topic, "type": "AVRO", "schema": AVRO})

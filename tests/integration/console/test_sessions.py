@@ -18,7 +18,7 @@ from moldau.client.admin.topic_types import NewTopic
 from moldau.local.ports import ReservedPorts
 from moldau.testing import Cluster
 from tests.harness.browser import opened_page
-from tests.harness.rest_proxy import service
+from tests.harness.rest_proxy import Api, service
 from tests.harness.security.certificates import Certificates
 from tests.harness.waiting import eventually
 from tests.integration.console.test_stories import expect
@@ -121,6 +121,32 @@ def test_each_cluster_has_a_login_of_its_own(console: Console) -> None:
     assert console("POST", "/topics", {"name": ""}, **both)[0] == 400
     lines = [each for each in console.audited() if each["action"].endswith("/topics") and each["user"]]
     assert [(each["cluster"], each["user"]) for each in lines] == [("second", "bob"), ("first", "alice")]
+
+
+def test_another_user_takes_nothing_over_from_a_session(
+    console: Console, clusters: dict[str, Cluster]
+) -> None:
+    alice = console.sign_in("first")
+    user, password = (
+        clusters["first"].librdkafka_config[f"sasl.{each}"] for each in ("username", "password")
+    )
+    fields = {"user": user, "password": password}
+    status, body, headers = console("POST", "/login", fields, Cookie=alice["Cookie"])
+    assert (status, body["user"]) == (200, user)
+    assert headers["set-cookie"].split(";")[0] != alice["Cookie"]
+    assert console("GET", "/topics", **alice)[0] == 401
+
+
+def test_health_says_whether_users_can_sign_in() -> None:
+    scram = [
+        "--set",
+        "client.security.protocol=SASL_PLAINTEXT",
+        "--set",
+        "client.sasl.mechanism=SCRAM-SHA-256",
+    ]
+    with service("console", "localhost:1", *scram) as (port, _):
+        answer = Api(port)("GET", "/healthz")
+        assert (answer.status, answer.body) == (503, {"status": "unreachable"})
 
 
 def test_failed_logins_are_delayed_and_audited(console: Console) -> None:

@@ -85,13 +85,13 @@ class Sessions:
     ) -> str:
         """Verify a password at a cluster, by default the first, and return the cookie of the session.
 
-        `cookie`: a session that is continued. `Refused` if the cluster refuses the credentials.
+        `cookie`: a session to which the cluster is added. `Refused` if the cluster refuses the credentials.
         """
         clusters = self._settings.clusters
         cluster = cluster or next(iter(clusters))
         waiting = self._attempts.wait_s(user, address)
         if waiting:
-            raise Refused(429, f"Too many failed logins; try again in {waiting:.0f} seconds.")
+            raise Refused(429, f"Too many failed logins; try again in {max(waiting, 1):.0f} seconds.")
         settings = {name: user_settings(each, user, password) for name, each in clusters.items()}
         try:
             account = await self._accounts.open(cluster, user, settings[cluster])
@@ -101,19 +101,19 @@ class Sessions:
             raise
         self._attempts.succeeded(user, address)
         session = self.find(cookie)
-        if session is None or cookie is None:
-            del settings[cluster]
-            session = Session(user, accounts={cluster: account}, offered=settings)
-            try:
-                return await self.begin(session)
-            except Refused:
-                await self._accounts.release(account)
-                raise
-        replaced = session.accounts.get(cluster)
-        session.accounts[cluster] = account
-        if replaced is not None:
-            await self._accounts.release(replaced)
-        return cookie
+        if session is not None and cookie is not None:
+            async with session.opening:
+                if not session.ended and cluster not in session.accounts:
+                    session.accounts[cluster] = account
+                    return cookie
+            # Another user, or the same one again: nothing of the session before is kept.
+            await self.end(cookie)
+        del settings[cluster]
+        try:
+            return await self.begin(Session(user, accounts={cluster: account}, offered=settings))
+        except Refused:
+            await self._accounts.release(account)
+            raise
 
     async def begin(self, session: Session) -> str:
         """Add a session and return its cookie; `Refused` if there are too many."""

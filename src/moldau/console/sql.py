@@ -2,7 +2,8 @@
 
 A run belongs to one page: it begins when the page reads its results, and ends with its statements, when the
 page is closed, or after `_LONGEST_S`. The connection's secrets are in a file that only this user can read,
-never in arguments.
+never in arguments. Statements that read files or call Java on this machine are refused: who uses the console
+is not who runs it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import secrets
 import sys
 import tempfile
@@ -21,6 +23,7 @@ from typing import Any, Final, NamedTuple
 
 from moldau.client.wire.settings import ClientSettings
 from moldau.console.web.call import Refused
+from moldau.console.web.forms import InvalidField
 
 _MOST_WAITING: Final = 20
 _MOST_RUNNING: Final = 2
@@ -31,10 +34,38 @@ _STOP_S: Final = 5.0
 _QUIET_S: Final = 5.0
 
 
+_STATEMENTS: Final = "statements.sql"
+_REGISTRY: Final = "schema.registry.url"
+#: What may follow RUN are the word SCRIPT or a comment before it; the others are functions and a property.
+_FORBIDDEN: Final = re.compile(
+    r"""(?P<script>\brun\b["'`]?\s*["'`]?(?:script\b|--|/\*|//|\#))|\b(?P<word>avro_schema_file|java_method|(?:try_)?reflect)\b""",
+    re.IGNORECASE,
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     statements: str
     settings: ClientSettings
+    registry_url: str | None = None
+
+    @property
+    def script(self) -> str:
+        """The script that runs the statements of the user, whose errors name lines of a file of their own."""
+        if self.registry_url is None:
+            return f"RUN SCRIPT '{_STATEMENTS}';"
+        quoted = self.registry_url.replace("'", "''")
+        return f"SET '{_REGISTRY}' = '{quoted}'; RUN SCRIPT '{_STATEMENTS}';"
+
+
+def check_statements(text: str) -> None:
+    """Refuse statements that reach beyond the cluster; `InvalidField` says which."""
+    found = _FORBIDDEN.search(text)
+    if found is not None:
+        what = "RUN SCRIPT" if found["script"] else found["word"]
+        raise InvalidField(
+            f"{what} is not possible in the console: it reads files or calls Java on the console's machine."
+        )
 
 
 class Output(NamedTuple):
@@ -69,7 +100,8 @@ class SqlRuns:
             self._running.add(process)
             try:
                 async for output in _outputs(process):
-                    yield output
+                    if output != Output("message", f"{_REGISTRY} is {run.registry_url}."):
+                        yield output
             finally:
                 self._running.discard(process)
                 await _stopped(process)
@@ -81,11 +113,12 @@ class SqlRuns:
 
 async def _started(run: Run, folder: Path) -> asyncio.subprocess.Process:
     settings = run.settings
-    statements = folder / "statements.sql"
-    statements.write_text(run.statements)
+    (folder / _STATEMENTS).write_text(run.statements, "utf-8", "replace")
+    script = folder / "script.sql"
+    script.write_text(run.script)
     servers = ",".join(map(str, settings.bootstrap))
     command = [sys.executable, "-m", "moldau", "sql", "--bootstrap-server", servers, "--output", "json"]
-    command += ["--file", str(statements)]
+    command += ["--file", str(script)]
     if settings.security.protocol != "PLAINTEXT":
         properties = {**dict(settings.security.properties), "security.protocol": settings.security.protocol}
         file = folder / "client.properties"

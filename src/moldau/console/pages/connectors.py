@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import shlex
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -14,7 +15,7 @@ from moldau.console.login.roles import Role
 from moldau.console.records.masking import MASK
 from moldau.console.services import ConnectClient, ConnectError
 from moldau.console.web.call import Call, CopyAs, Done, Page, Refused
-from moldau.console.web.commands import curl
+from moldau.console.web.commands import curl, start_command
 from moldau.console.web.forms import Form, InvalidField
 from moldau.console.web.rendering import fragment
 
@@ -34,7 +35,9 @@ async def connectors(call: Call) -> Page:
     await call.snapshot()
     connect = call.services.connect
     if connect is None:
-        return Page("connectors", "Connectors", {"configured": False, "connectors": []}, {"plugins": []})
+        start = start_command(call, "--connect", "http://localhost:8083", "connect.url")
+        data: dict[str, Any] = {"configured": False, "connectors": []}
+        return Page("connectors", "Connectors", data, {"plugins": [], "start": start})
     found, plugins = await asyncio.gather(
         connect("GET", "/connectors", expand="status"), connect("GET", "/connector-plugins")
     )
@@ -232,5 +235,6 @@ def _config(form: Form) -> dict[str, str]:
 
 
 def _copy(call: Call, connect: ConnectClient, path: str) -> CopyAs:
-    python = f"import httpx\n\nprint(httpx.get({connect.url + path!r}).json())"
-    return CopyAs(f"curl {connect.url}{path}", curl(call), python)
+    url = connect.url + path
+    python = f"import json\nfrom urllib.request import urlopen\n\nprint(json.load(urlopen({url!r})))"
+    return CopyAs(shlex.join(["curl", url]), curl(call), python)

@@ -8,15 +8,21 @@ from moldau.base.errors import KafkaError
 from moldau.client.admin.group_types import GroupListing
 from moldau.client.wire.coordinators import GROUP, coordinator_id
 from moldau.console.web.call import Call, CopyAs, Done, Page, Refused, not_found, paged
-from moldau.console.web.commands import admin_script, curl, tool
+from moldau.console.web.commands import admin_script, curl, group_script, tool
 from moldau.console.web.forms import checked_number
 from moldau.lag.collection.batches import Batches
 from moldau.lag.collection.groups import Described, Listed, describe_groups
 from moldau.lag.documents import partition_document
-from moldau.lag.evaluation.observation import CLASSIC, SHARE
+from moldau.lag.evaluation.observation import CLASSIC, SHARE, STREAMS
 from moldau.lag.evaluation.verdicts import GroupLag
 
 PAGE_SIZE: Final = 100
+_TOOL: Final = "kafka-consumer-groups"
+_TOOLS: Final = {SHARE: "kafka-share-groups", STREAMS: "kafka-streams-groups"}
+_SCRIPTS: Final = {
+    SHARE: ("share_groups", "share_group_offsets"),
+    STREAMS: ("streams_groups", "describe_streams_group"),
+}
 _POINTS: Final = 300
 
 
@@ -56,13 +62,16 @@ async def group(call: Call) -> Page:
         "members": await _members(call, listing),
         "lag_history": call.view.history.lag_of(name)[-_POINTS:],
     }
-    kind = "kafka-share-groups" if listing.type.lower() == SHARE else "kafka-consumer-groups"
-    copy = CopyAs(
-        tool(call, kind, "--describe", "--group", name),
-        curl(call),
-        admin_script(call, f"print(admin.list_group_offsets({name!r}))"),
-    )
-    return Page("group", name, data, {}, copy)
+    return Page("group", name, data, {}, _copy(call, listing))
+
+
+def _copy(call: Call, listing: GroupListing) -> CopyAs:
+    kind, name = listing.type.lower(), listing.group_id
+    script = admin_script(call, f"print(admin.list_group_offsets({name!r}))")
+    if kind in _SCRIPTS:
+        module, function = _SCRIPTS[kind]
+        script = group_script(call, f"moldau.client.admin.{module}", function, name)
+    return CopyAs(tool(call, _TOOLS.get(kind, _TOOL), "--describe", "--group", name), curl(call), script)
 
 
 async def delete_group(call: Call) -> Done:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 from pathlib import Path
 from typing import Any, Final
 
 from moldau.console.web.call import Call, CopyAs, Done, Page, not_found
-from moldau.console.web.commands import curl
+from moldau.console.web.commands import curl, start_command
 
 _MOST: Final = 500
 _MOST_BYTES: Final = 4 * 1024 * 1024
@@ -25,8 +26,10 @@ async def pipelines(call: Call) -> Page:
     rows: list[dict[str, Any]] = []
     if folder is not None:
         rows = [_summary(each) for each in await asyncio.to_thread(_read_all, Path(folder))]
-    data = {"configured": folder is not None, "pipelines": rows}
-    return Page("pipelines", "Pipelines", data, {}, CopyAs("moldau pipeline status", curl(call), ""))
+    data = {"configured": folder is not None, "folder": folder, "pipelines": rows}
+    start = start_command(call, "--pipelines", "state/pipelines", "pipelines.folder")
+    copy = CopyAs() if folder is None else _copy(call, folder, "list", "folder.names()")
+    return Page("pipelines", "Pipelines", data, {"start": start}, copy)
 
 
 async def pipeline(call: Call) -> Page:
@@ -41,7 +44,21 @@ async def pipeline(call: Call) -> Page:
         "queries": [_query(each) for each in status.get("queries") or () if isinstance(each, dict)],
     }
     name = call.path("pipeline")
-    return Page("pipeline", name, data, {}, CopyAs(f"moldau pipeline status {name}", curl(call), ""))
+    copy = _copy(call, str(_folder(call)), f"status {shlex.quote(name)}", f"folder.read({name!r})")
+    return Page("pipeline", name, data, {}, copy)
+
+
+def _copy(call: Call, folder: str, command: str, expression: str) -> CopyAs:
+    python = [
+        "from pathlib import Path",
+        "",
+        "from moldau.pipelines.runtime.state import StateFolder",
+        "",
+        f"folder = StateFolder(Path({folder!r}))",
+        f"print({expression})",
+    ]
+    command = f"moldau pipeline {command} --state-dir {shlex.quote(folder)}"
+    return CopyAs(command, curl(call), "\n".join(python))
 
 
 async def stop_pipeline(call: Call) -> Done:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 from typing import Any, Final
+from urllib.parse import quote
 
 from moldau.client.registry import AsyncRegistryClient, Schema
 from moldau.client.registry.types import RegistryError
 from moldau.console.web.call import Call, CopyAs, Done, Page, Refused, not_found, paged
-from moldau.console.web.commands import curl
+from moldau.console.web.commands import curl, registry_script, start_command
 from moldau.console.web.forms import checked_number
 
 PAGE_SIZE: Final = 50
@@ -29,7 +31,9 @@ async def schemas(call: Call) -> Page:
     await call.snapshot()
     registry = call.services.registry
     if registry is None:
-        return Page("schemas", "Schemas", {"configured": False, "subjects": [], "total": 0}, _empty())
+        url = "http://localhost:8081"
+        extra = {**_empty(), "start": start_command(call, "--registry", url, "schema.registry.url")}
+        return Page("schemas", "Schemas", {"configured": False, "subjects": [], "total": 0}, extra)
     query = call.query("q").strip().lower()
     names = [each for each in sorted(await registry.subjects()) if query in each.lower()]
     number = checked_number(call.query("page", "1"), "Page", least=1, most=1_000_000)
@@ -37,11 +41,8 @@ async def schemas(call: Call) -> Page:
     rows = await asyncio.gather(*(_subject(registry, name) for name in chosen))
     data = {"configured": True, "subjects": rows, "total": len(names)}
     extra = {"q": call.query("q"), "types": _TYPES, "page": min(number, pages), "pages": pages}
-    python = (
-        "from moldau.client.registry import RegistryClient\n\n"
-        f"with RegistryClient({call.services.registry_url!r}) as registry:\n    print(registry.subjects())"
-    )
-    return Page("schemas", "Schemas", data, extra, CopyAs("", curl(call), python))
+    copy = _copy(call, "/subjects", "registry.subjects()")
+    return Page("schemas", "Schemas", data, extra, copy)
 
 
 def _empty() -> dict[str, Any]:
@@ -83,7 +84,15 @@ async def schema(call: Call) -> Page:
         "compatibility": await _compatibility(registry, subject),
     }
     extra = {"types": _TYPES, "levels": LEVELS}
-    return Page("schema", subject, data, extra, CopyAs("", curl(call), ""))
+    path = f"/subjects/{quote(subject, safe='')}/versions/{number}"
+    copy = _copy(call, path, f"registry.version({subject!r}, {number}).schema.text")
+    return Page("schema", subject, data, extra, copy)
+
+
+def _copy(call: Call, path: str, expression: str) -> CopyAs:
+    """Kafka has no tool for schemas; the registry has a REST API."""
+    url = call.services.registry_url or ""
+    return CopyAs(shlex.join(["curl", url.rstrip("/") + path]), curl(call), registry_script(url, expression))
 
 
 async def register(call: Call) -> Done:

@@ -7,29 +7,45 @@ from typing import Final
 
 from starlette.responses import JSONResponse, Response
 
-from moldau.console.sql import Run, SqlRuns
+from moldau.console.sql import Run, SqlRuns, check_statements
 from moldau.console.web.call import Call, CopyAs, Page, Refused, not_found
-from moldau.console.web.commands import curl, tool
+from moldau.console.web.commands import curl, sql_script, start_command, tool
 from moldau.console.web.forms import InvalidField
 from moldau.console.web.streams import COMMENT, event, stream
 
 _MOST_LENGTH: Final = 100_000
+_EXAMPLE: Final = "SHOW TOPICS;"
 
 
 async def sql(call: Call) -> Page:
     await call.snapshot()
-    data = {"configured": call.services.sql is not None, "topics": sorted(call.view.snapshot.topics)[:500]}
-    copy = CopyAs(tool(call, "moldau", "sql"), curl(call), "") if data["configured"] else CopyAs()
-    return Page("sql", "SQL", data, {}, copy)
+    data = {
+        "configured": call.services.sql is not None,
+        "masked": bool(call.settings.masked),
+        "topics": sorted(call.view.snapshot.topics)[:500],
+    }
+    copy = CopyAs(
+        tool(call, "moldau", "sql", "-e", _EXAMPLE),
+        curl(call, call.url("sql"), statements=_EXAMPLE),
+        sql_script(call, _EXAMPLE),
+    )
+    extra = {"start": start_command(call, "--sql")}
+    return Page("sql", "SQL", data, extra, copy if data["configured"] else CopyAs())
 
 
 async def begin(call: Call) -> Response:
     """Take statements, and return the id under which their results can be read once."""
     runs = _runs(call)
+    if call.settings.masked:
+        raise Refused(
+            403, "SQL is not possible while fields are masked: it would show them (masking.fields)."
+        )
     statements = (await call.form()).text("statements", "SQL")
     if len(statements) > _MOST_LENGTH:
         raise InvalidField(f"SQL is longer than {_MOST_LENGTH} characters.")
-    return JSONResponse({"run": runs.add(Run(statements, call.view.settings))}, 201)
+    check_statements(statements)
+    run = Run(statements, call.view.settings, call.services.registry_url)
+    return JSONResponse({"run": runs.add(run)}, 201)
 
 
 async def results(call: Call) -> Response:

@@ -9,6 +9,8 @@ const messages = document.querySelector("[data-messages]");
 const state = document.querySelector("[data-state]");
 const cancel = document.querySelector("[data-cancel]");
 const column = document.querySelector("[data-column]");
+const over = document.querySelector("[data-over]");
+const kind = document.querySelector("[data-kind]");
 const figure = document.querySelector("[data-figure]");
 const place = document.querySelector("[data-plot]");
 let source = null;
@@ -45,9 +47,28 @@ function add(row) {
     line.append(cell);
   }
   table.append(line);
-  for (const name of names)
-    if (typeof row[name] === "number" && ![...column.options].some((each) => each.value === name))
-      column.add(new Option(name, name));
+  for (const name of names) {
+    if (typeof row[name] === "number") offer(column, name);
+    if (typeof row[name] === "number" || time(row[name]) !== null) offer(over, name);
+  }
+}
+
+function offer(select, name) {
+  if (![...select.options].some((each) => each.value === name)) select.add(new Option(name, name));
+}
+
+// Times are text like 2026-01-31T12:30:00.000.
+function time(value) {
+  if (typeof value !== "string" || !/^\d{4}-\d{2}-\d{2}/.test(value)) return null;
+  const found = Date.parse(value.length > 10 && !/(Z|[+-]\d{2}:?\d{2})$/.test(value) ? `${value}Z` : value);
+  return Number.isNaN(found) ? null : found / 1000;
+}
+
+function points() {
+  const at = (row, index) => (over.value ? (typeof row[over.value] === "number" ? row[over.value] : time(row[over.value])) : index + 1);
+  const pairs = rows.map((row, index) => [at(row, index), row[column.value]]);
+  const known = pairs.filter(([x, y]) => x !== null && typeof y === "number").sort((one, other) => one[0] - other[0]);
+  return [known.map((each) => each[0]), known.map((each) => each[1])];
 }
 
 function draw() {
@@ -62,11 +83,20 @@ function draw() {
       width: place.clientWidth,
       height: 190,
       legend: { show: false },
-      scales: { x: { time: false } },
+      scales: { x: { time: rows.some((each) => over.value && typeof each[over.value] === "string") } },
       axes: [axis, { ...axis, size: 64 }],
-      series: [{}, { stroke: style.getPropertyValue("--accent").trim(), width: 1.5 }],
+      series: [
+        {},
+        {
+          stroke: style.getPropertyValue("--accent").trim(),
+          fill: kind.value === "bars" ? `${style.getPropertyValue("--accent").trim()}66` : undefined,
+          width: 1.5,
+          paths: { line: uPlot.paths.linear(), bars: uPlot.paths.bars(), points: () => null }[kind.value],
+          points: { show: kind.value === "points" || undefined },
+        },
+      ],
     },
-    [rows.map((_, index) => index + 1), rows.map((each) => each[column.value] ?? null)],
+    points(),
     place,
   );
 }
@@ -86,6 +116,7 @@ form.addEventListener("submit", async (event) => {
   columns = [];
   rows = [];
   column.length = 1;
+  over.length = 1;
   head.replaceChildren();
   table.replaceChildren();
   messages.hidden = true;
@@ -118,4 +149,4 @@ cancel.addEventListener("click", () => {
   stop();
   report("The statements are cancelled.");
 });
-column.addEventListener("change", draw);
+for (const each of [column, over, kind]) each.addEventListener("change", draw);

@@ -23,6 +23,13 @@ def tool(call: Call, name: str, *arguments: str) -> str:
     return " ".join([shlex.quote(each) for each in [*command, *rest]])
 
 
+def start_command(call: Call, option: str, value: str = "", setting: str = "") -> str:
+    """Return the command that starts the console with an option; of a further cluster, with its setting."""
+    if call.base and setting:
+        return tool(call, "moldau", "console", "--set", f"cluster.{call.view.name}.{setting}={value}")
+    return tool(call, "moldau", "console", option, *([value] if value else []))
+
+
 def curl(call: Call, path: str | None = None, **fields: Any) -> str:
     """Return the curl line of this page, or of an action with its fields."""
     url = call.request.url
@@ -31,6 +38,32 @@ def curl(call: Call, path: str | None = None, **fields: Any) -> str:
     for name, value in fields.items():
         parts += ["--data-urlencode", f"{name}={value}"]
     return " ".join(shlex.quote(each) for each in [*parts, target])
+
+
+def sql_script(call: Call, statements: str) -> str:
+    configuration = _configuration(call)
+    config = f", config={configuration}" if configuration.startswith("{") else ""
+    return "\n".join(
+        [
+            "from moldau import pipelines",
+            "from moldau.pipelines.sql import Rows, SqlEngine",
+            "",
+            f'with SqlEngine(pipelines.session(), "{_servers(call)}"{config}) as sql:',
+            f"    for result in sql.execute({statements!r}):",
+            "        print(list(result.rows) if isinstance(result, Rows) else result.text)",
+        ]
+    )
+
+
+def registry_script(url: str, expression: str) -> str:
+    return "\n".join(
+        [
+            "from moldau.client.registry import RegistryClient",
+            "",
+            f"with RegistryClient({url!r}) as registry:",
+            f"    print({expression})",
+        ]
+    )
 
 
 def admin_script(call: Call, *lines: str, imports: tuple[str, ...] = ()) -> str:
@@ -42,6 +75,26 @@ def admin_script(call: Call, *lines: str, imports: tuple[str, ...] = ()) -> str:
             "",
             f"with AdminClient({_configuration(call)}) as admin:",
             *(f"    {line}" for line in lines),
+        ]
+    )
+
+
+def group_script(call: Call, module: str, function: str, group: str) -> str:
+    """Return a Python script that calls a function of the client with a cluster and a group."""
+    return "\n".join(
+        [
+            "import asyncio",
+            "",
+            "from moldau.client import AsyncAdminClient",
+            f"from {module} import {function}",
+            "",
+            "",
+            "async def main() -> None:",
+            f"    async with AsyncAdminClient({_configuration(call)}) as admin:",
+            f"        print(await {function}(admin.cluster, {group!r}))",
+            "",
+            "",
+            "asyncio.run(main())",
         ]
     )
 

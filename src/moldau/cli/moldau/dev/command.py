@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 from rich.console import Console
@@ -56,7 +56,16 @@ MetricsPort = Annotated[
     ),
 ]
 WebConsole = Annotated[bool, typer.Option("--console", help="Run the web console, too.")]
-ConsolePort = Annotated[int, typer.Option(metavar="PORT", min=0, max=65535, help="Port of the web console.")]
+ConsolePort = Annotated[
+    int | None,
+    typer.Option(
+        metavar="PORT",
+        min=0,
+        max=65535,
+        help="Port of the web console, which it starts.",
+        show_default="8080",
+    ),
+]
 LagWindow = Annotated[
     float | None,
     typer.Option(
@@ -71,6 +80,7 @@ ConnectPort = Annotated[
     int, typer.Option(metavar="PORT", min=0, max=65535, help="Port of the Connect worker.")
 ]
 RestPort = Annotated[int, typer.Option(metavar="PORT", min=0, max=65535, help="Port of the REST proxy.")]
+_CONSOLE_PORT: Final = 8080
 
 
 def dev(
@@ -104,7 +114,7 @@ def dev(
     registry_port: RegistryPort = 8081,
     rest_port: RestPort = 8082,
     console: WebConsole = False,
-    console_port: ConsolePort = 8080,
+    console_port: ConsolePort = None,
     lag_window: LagWindow = None,
     connect_port: ConnectPort = 8083,
     metrics_port: MetricsPort = None,
@@ -132,7 +142,7 @@ def dev(
         start = partial(start, metrics_port=metrics_port, log_format=checked_format(log_format))
         chosen = [(registry, registry_port), (rest, rest_port), (connect, connect_port)]
         ports = [each if wanted or all_services else None for wanted, each in chosen]
-        ports.append(console_port if console else None)
+        ports.append(_CONSOLE_PORT if console and console_port is None else console_port)
         with DevServices(*ports, lag_window_s=lag_window, verbose=verbose) as services:
             # Of a setting that is given twice, the last one counts: that of the user.
             remote = tiered_settings(data, count) if tiered else ()

@@ -6,9 +6,12 @@ standard input is closed, also if this process is killed.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Final
 
 from moldau.cli.kafka.server.command import STOP_WITH_INPUT
@@ -20,6 +23,8 @@ _REGISTRY: Final = "moldau.cli.moldau.services.registry"
 _REST: Final = "moldau.cli.moldau.services.rest"
 _CONSOLE: Final = "moldau.cli.moldau.services.console"
 _CONNECT: Final = "moldau.cli.kafka.connect.command"
+#: Where `moldau pipeline run` keeps its state, unless told otherwise.
+PIPELINES_STATE: Final = Path("state/pipelines")
 
 
 class DevServices:
@@ -85,7 +90,10 @@ class DevServices:
         if self._console_port:
             announce(f"  web console        http://localhost:{self._console_port}")
         window = [] if self._lag_window_s is None else ["--lag-window", str(self._lag_window_s)]
-        self._run(_CONSOLE, [*options, "--port", str(self._console_port), "--set", "login=none", *window])
+        options = [*options, "--pipelines", str(PIPELINES_STATE.absolute()), *window]
+        if spark_is_installed():
+            options.append("--sql")
+        self._run(_CONSOLE, [*options, "--port", str(self._console_port), "--set", "login=none"])
 
     def report_exits(self, announce: Callable[[str], None]) -> None:
         """Report services that have exited."""
@@ -115,6 +123,19 @@ class DevServices:
         verbose = ["--verbose"] if self._verbose else []
         command = [sys.executable, "-m", module, *options, *verbose, STOP_WITH_INPUT]
         self._processes.append(subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True))
+
+
+def spark_is_installed() -> bool:
+    """Return whether SQL can run here; PySpark is not imported, and Java not started."""
+    from moldau.pipelines.spark.java import JavaMissing, find_java
+
+    if find_spec("pyspark") is None:
+        return False
+    try:
+        find_java(os.environ)
+    except JavaMissing:
+        return False
+    return True
 
 
 def _registry_url(port: int) -> str:

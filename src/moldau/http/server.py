@@ -3,6 +3,9 @@
 Ports are bound first and opened when the service is ready: a second process fails at once with a clear
 message, and a client is refused instead of waiting for a service that is still reading its state. uvicorn's
 own `Server` is not used, because it installs signal handlers and polls.
+
+A listener whose key store has changed listens again on the same socket, with the new context: connections
+wait for it in the backlog, and open ones are not affected.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import asyncio
 import logging
 import socket
 import time
+from collections.abc import Callable
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,12 +32,14 @@ from moldau.http.settings import HttpListener, HttpSettings
 from moldau.security.tls.mapping_rules import PrincipalMapping
 
 if TYPE_CHECKING:
-    from ssl import SSLContext
+    from moldau.http.tls import ServerTls
 
 logger = logging.getLogger(__name__)
 
 _BACKLOG: Final = 1024
 _DATE_INTERVAL_S: Final = 1.0
+#: How often the files of certificates are checked.
+_TLS_CHECK_S: Final = 1.0
 #: Checks for finished connections at shutdown.
 _POLL_S: Final = 0.01
 
@@ -50,9 +56,10 @@ class HttpServer:
             settings.tls_property("ssl.principal.mapping.rules")
             or properties.get("auth.ssl.principal.mapping.rules")
         )
-        self._tls = _server_context(settings) if settings.tls else None
+        self._tls = _server_tls(settings) if settings.tls else None
         self._sockets: list[tuple[HttpListener, socket.socket]] = []
-        self._servers: list[asyncio.Server] = []
+        self._servers: dict[HttpListener, asyncio.Server] = {}
+        self._renewing: asyncio.Task[None] | None = None
         self._state = ServerState()
         self._ticking: asyncio.TimerHandle | None = None
 
@@ -68,7 +75,6 @@ class HttpServer:
 
     async def open(self, application: Application) -> None:
         """Serve the application on the bound ports."""
-        loop = asyncio.get_running_loop()
         config = Config(
             Gate(application, self._authenticator, self._cors),
             http=BoundedProtocol,
@@ -94,18 +100,47 @@ class HttpServer:
 
         self._update_date()
         for listener, bound in self._sockets:
+            self._servers[listener] = await self._listen(listener, bound, protocol)
+        if self._tls is not None:
+            self._renewing = asyncio.create_task(self._renew(self._tls, protocol))
+
+    async def _listen(
+        self, listener: HttpListener, bound: socket.socket, protocol: Callable[[], BoundedProtocol]
+    ) -> asyncio.Server:
+        try:
+            own = bound.dup()
+            own.setblocking(False)
+            return await asyncio.get_running_loop().create_server(
+                protocol, sock=own, backlog=_BACKLOG, **self._tls_options(listener)
+            )
+        except OSError as error:
+            # Another process has bound the same port and was ready first.
+            raise _cannot_listen(listener, error) from None
+
+    async def _renew(self, tls: ServerTls, protocol: Callable[[], BoundedProtocol]) -> None:
+        """Listen with new certificates whenever their files have changed."""
+        is_due = False
+        while True:
+            await asyncio.sleep(_TLS_CHECK_S)
+            is_due = await tls.renew() or is_due
+            if not is_due:
+                continue
             try:
-                server = await loop.create_server(
-                    protocol, sock=bound, backlog=_BACKLOG, **self._tls_options(listener)
-                )
-            except OSError as error:
-                # Another process has bound the same port and was ready first.
-                raise _cannot_listen(listener, error) from None
-            self._servers.append(server)
+                for listener, bound in self._sockets:
+                    if listener.tls:
+                        old = self._servers[listener]
+                        self._servers[listener] = await self._listen(listener, bound, protocol)
+                        old.close()
+                is_due = False
+            except KafkaError as error:
+                logger.error("Changed certificates are not used yet: %s", error.message)
 
     async def close(self) -> None:
         """Stop listening, let running requests finish within `shutdown.graceful.ms`, close connections."""
-        for server in self._servers:
+        if self._renewing is not None:
+            self._renewing.cancel()
+            await asyncio.wait([self._renewing])
+        for server in self._servers.values():
             server.close()
         for _, bound in self._sockets:
             bound.close()
@@ -124,11 +159,11 @@ class HttpServer:
 
     def _tls_options(self, listener: HttpListener) -> dict[str, Any]:
         """Return the options of a listener with TLS: a handshake is bounded as a request is."""
-        if not listener.tls:
+        if self._tls is None or not listener.tls:
             return {}
         timeout_s = max(1.0, self._settings.idle_timeout_ms / 1000)
         return {
-            "ssl": self._tls,
+            "ssl": self._tls.context,
             "ssl_handshake_timeout": timeout_s,
             "ssl_shutdown_timeout": timeout_s,
         }
@@ -139,11 +174,10 @@ class HttpServer:
         self._ticking = asyncio.get_running_loop().call_later(_DATE_INTERVAL_S, self._update_date)
 
 
-def _server_context(settings: HttpSettings) -> SSLContext:
-    from moldau.security.tls.context import server_context
-    from moldau.security.tls.settings import TlsSettings
+def _server_tls(settings: HttpSettings) -> ServerTls:
+    from moldau.http.tls import ServerTls
 
-    return server_context(TlsSettings.of(settings.tls_property))
+    return ServerTls(settings)
 
 
 def _bound(listener: HttpListener) -> socket.socket:

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+import uvloop
 
 from moldau.base.clock import SystemClock
 from moldau.base.errors import KafkaError
@@ -254,6 +255,50 @@ def test_tls_and_the_principal_of_a_certificate(tmp_path: Path) -> None:
                 raise ConnectionError(answer)
 
     run(check)
+
+
+@pytest.mark.parametrize("run_loop", [asyncio.run, uvloop.run])
+def test_changed_key_stores_are_used_by_new_connections(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, run_loop: Callable[[Any], None]
+) -> None:
+    first, second = Authority.create("first CA"), Authority.create("second CA")
+    store = first.issue("server", ("localhost",)).write_pem(tmp_path / "server.pem")
+    trusted = [each.write_trust_pem(tmp_path / f"{n}.pem") for n, each in enumerate((first, second))]
+    before, after = (ssl.create_default_context(cafile=str(each)) for each in trusted)
+    properties = {
+        "listeners": "https://localhost:0,http://127.0.0.1:0",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(store),
+    }
+
+    async def accepted(server: HttpServer, context: ssl.SSLContext) -> bool:
+        try:
+            return "200 OK" in await exchange(server, request(), context)
+        except ssl.SSLCertVerificationError:
+            return False
+
+    async def check() -> None:
+        async with opened(properties) as server:
+            reader, writer = await asyncio.open_connection("localhost", port_of(server), ssl=before)
+            assert not await accepted(server, after)
+            store.write_text("half of a fi")
+            while "keep their certificates" not in caplog.text:
+                await asyncio.sleep(0.01)
+            assert await accepted(server, before)
+            second.issue("server", ("localhost",)).write_pem(tmp_path / "new.pem").replace(store)
+            while not await accepted(server, after):
+                await asyncio.sleep(0.01)
+            assert not await accepted(server, before)
+            # An open connection is still served.
+            writer.write(request().encode())
+            assert b"200 OK" in await reader.read()
+            writer.close()
+            assert len(server.urls) == 2
+
+    async def bounded() -> None:
+        await asyncio.wait_for(check(), 60)
+
+    run_loop(bounded())
 
 
 def test_a_client_that_does_not_complete_its_handshake_is_disconnected(tmp_path: Path) -> None:

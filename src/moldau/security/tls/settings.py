@@ -1,11 +1,12 @@
 """The `ssl.*` configs of a listener or a client, checked against each other.
 
 `TlsSettings.of(get)` reads them through a function, so brokers pass typed values of a listener and clients
-the text of their properties. Files are not read here.
+the text of their properties. Files are not read here; `stamps` tells whether they have changed.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -18,6 +19,8 @@ _PROTOCOLS = ("TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3")
 _DEFAULT_PROTOCOLS = ("TLSv1.2", "TLSv1.3")
 _CLIENT_AUTH = ("none", "requested", "required")
 
+#: Modification time, size and inode of each file; None for a file that does not exist.
+Stamps = tuple[tuple[int, int, int] | None, ...]
 #: Returns the value of a config by its name; None if it is not set.
 Get = Callable[[str], Any]
 
@@ -74,6 +77,18 @@ class TlsSettings:
         """The files whose content the settings depend on."""
         stores = (self.key_store, self.trust_store)
         return tuple(each.location for each in stores if each is not None and each.location is not None)
+
+    def stamps(self) -> Stamps:
+        """Return the state of the files, which differs after a change."""
+        return tuple(map(_stamp, self.files))
+
+
+def _stamp(path: str) -> tuple[int, int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def _key_store(get: Get) -> KeyStore | None:

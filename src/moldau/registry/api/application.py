@@ -85,9 +85,10 @@ class RegistryApplication:
         path, query = scope["raw_path"], scope["query_string"]
         key = (method, path, query, body, None if self._authorizer is None else scope[PRINCIPAL])
         generation = self._service.generation
-        cached = self._cache.get(key, generation)
-        if cached is not None and (cached.immutable or self._service.leads):
-            return cached.status, cached.body
+        if generation is not None:
+            cached = self._cache.get(key, generation)
+            if cached is not None and (cached.immutable or self._service.leads):
+                return cached.status, cached.body
         route, parameters, context = self._router.match("GET" if method == "HEAD" else method, path)
         call = Call(parameters, query, body, context)
         if self._authorizer is not None:
@@ -96,7 +97,7 @@ class RegistryApplication:
         if self._authorizer is not None:
             authorize_reply(self._authorizer, scope[PRINCIPAL], route, decision)
         answer = _encoded(decision)
-        if not decision.records and generation == self._service.generation:
+        if generation is not None and not decision.records and generation == self._service.generation:
             response = Response(decision.status, answer, route.is_immutable(call))
             self._cache.put(key, generation, response)
         return decision.status, answer

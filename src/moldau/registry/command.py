@@ -12,7 +12,7 @@ from moldau.base.clock import Clock, SystemClock
 from moldau.config.definition import ConfigError
 from moldau.http.asgi import Application
 from moldau.http.settings import HttpSettings, boolean, integer
-from moldau.http.without_effect import warn_of_settings
+from moldau.http.without_effect import Settings, warn_of_settings
 from moldau.registry.api.application import RegistryApplication
 from moldau.registry.api.metadata import ServerMetadata
 from moldau.registry.authorization import Authorizer
@@ -30,12 +30,61 @@ if TYPE_CHECKING:
 _WILDCARDS: Final = ("0.0.0.0", "::")
 _NO_PLUGINS: Final = "classes of Java are not loaded; permissions are schema.registry.acl.rules"
 _NO_ENCODER: Final = "sensitive metadata is stored as it is"
-_WITHOUT_EFFECT: Final = {
-    "resource.extension.class": _NO_PLUGINS,
-    "schema.registry.resource.extension.class": _NO_PLUGINS,
-    "metadata.encoder.secret": _NO_ENCODER,
-    "metadata.encoder.old.secret": _NO_ENCODER,
-}
+SETTINGS: Final = Settings(
+    read=(
+        "avro.compatibility.level",
+        "host.name",
+        "host.port",
+        "inter.instance.headers.whitelist",
+        "inter.instance.protocol",
+        "kafkagroup.heartbeat.interval.ms",
+        "kafkagroup.rebalance.timeout.ms",
+        "kafkagroup.session.timeout.ms",
+        "kafkastore.",
+        "leader.connect.timeout.ms",
+        "leader.election.sticky",
+        "leader.eligibility",
+        "leader.read.timeout.ms",
+        "master.eligibility",
+        "mode.mutability",
+        "reference.versions.strict",
+        "schema.compatibility.level",
+        "schema.registry.acl.",
+        "schema.registry.group.id",
+        "schema.registry.inter.instance.protocol",
+        "schema.registry.super.users",
+        "schema.reject.empty.subject",
+        "schema.search.max.limit",
+        "schema.validate.fields",
+        "schema.validate.new.schemas",
+        "subject.search.max.limit",
+    ),
+    remedies={
+        "resource.extension.class": _NO_PLUGINS,
+        "schema.registry.resource.extension.class": _NO_PLUGINS,
+        "metadata.encoder.secret": _NO_ENCODER,
+        "metadata.encoder.old.secret": _NO_ENCODER,
+        "kafkastore.connection.url": "ZooKeeper is not used; set kafkastore.bootstrap.servers",
+    },
+    harmless=(
+        "associations.enable",
+        "context.search.",
+        "enable.store.health.check",
+        "init.resource.extension.class",
+        "inter.instance.listener.name",
+        "leader.election.delay",
+        "metadata.encoder.",
+        "resource.static.locations",
+        "schema.cache.",
+        "schema.canonicalize.on.consume",
+        "schema.providers.",
+        "schema.registry.zk.namespace",
+        "schema.search.default.limit",
+        "size.limit.filter.",
+        "subject.search.default.limit",
+        "subject.version.search.",
+    ),
+)
 
 
 def create_service(properties: Mapping[str, str], version: str) -> SchemaRegistry:
@@ -43,7 +92,7 @@ def create_service(properties: Mapping[str, str], version: str) -> SchemaRegistr
 
     `version` is what `/v1/metadata/version` returns.
     """
-    warn_of_settings(properties, _WITHOUT_EFFECT)
+    warn_of_settings(properties, SETTINGS)
     return SchemaRegistry(properties, SystemClock(), version)
 
 

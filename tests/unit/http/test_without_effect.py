@@ -1,13 +1,20 @@
-"""Warnings of settings that protect Confluent's services but have no effect here."""
+"""Warnings of settings of Confluent's services that have no effect here, and of unknown ones."""
 
 from __future__ import annotations
 
 import logging
+import re
+from pathlib import Path
 
 import pytest
 
+from moldau.http.without_effect import warn_of_settings
+from moldau.registry.command import SETTINGS as REGISTRY
 from moldau.registry.command import create_service
+from moldau.rest.command import SETTINGS as REST
 from moldau.rest.command import create_app
+
+DOCS = Path(__file__).parents[3] / "docs"
 
 
 def test_the_registry_warns_without_secrets(caplog: pytest.LogCaptureFixture) -> None:
@@ -37,6 +44,38 @@ def test_the_proxy_warns_of_what_is_switched_on(caplog: pytest.LogCaptureFixture
     with caplog.at_level(logging.WARNING):
         create_app(properties, "1")
     assert [message.split()[2] for message in caplog.messages] == [
-        "response.http.headers.config",
         "api.v3.produce.rate.limit.enabled",
+        "response.http.headers.config",
     ]
+
+
+def test_known_names_without_effect_and_unknown_names_are_told_apart(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    properties = {
+        "kafkastore.bootstrap.servers": "localhost:9092",
+        "schema.compatability.level": "FULL",
+        "thread.pool.max": "200",
+        "schema.cache.size": "1000",
+        "debug": "false",
+        "http2.enabled": "true",
+    }
+    with caplog.at_level(logging.WARNING):
+        create_service(properties, "1")
+    assert caplog.messages == [
+        "These settings have no effect here: http2.enabled, schema.cache.size, thread.pool.max.",
+        "These settings are unknown; check their names: schema.compatability.level.",
+    ]
+
+
+@pytest.mark.parametrize("page", ["REGISTRY.md", "REST.md"])
+def test_settings_of_the_page_are_not_unknown(page: str, caplog: pytest.LogCaptureFixture) -> None:
+    cells = re.findall(
+        r"^\| (`[^|]+) \|", (DOCS / page).read_text().partition("## Settings")[2], re.MULTILINE
+    )
+    names = [name for cell in cells for name in re.findall(r"`([a-z][\w.]*[\w*])`", cell)]
+    assert len(names) > 30
+    known = REGISTRY if page == "REGISTRY.md" else REST
+    with caplog.at_level(logging.WARNING):
+        warn_of_settings({name.replace("*", "x"): "x" for name in names}, known)
+    assert caplog.messages == []

@@ -163,7 +163,8 @@ class ConsoleApplication:
                 self._log(call, path, action, f"refused: {message}")
             return self._problem(request, call, status, message)
         if changes:
-            self._log(call, path, action, "done")
+            detail = answer.message if isinstance(answer, Done) else ""
+            self._log(call, path, action, "done", detail)
         if isinstance(answer, Page):
             return answer_page(call, answer)
         if isinstance(answer, Done):
@@ -204,7 +205,7 @@ class ConsoleApplication:
         title = "Not found" if status == 404 else "Not possible"
         return answer_page(call, Page("problem", title, data, status=status))
 
-    def _log(self, call: Call, path: str, action: Action | None, result: str) -> None:
+    def _log(self, call: Call, path: str, action: Action | None, result: str, detail: str = "") -> None:
         given = {**call.request.query_params, **call.fields}
         audited = () if action is None else action.audited
         values = {**call.request.path_params, **{name: given[name] for name in audited if given.get(name)}}
@@ -219,6 +220,7 @@ class ConsoleApplication:
                 cluster=call.view.name,
                 values=values,
                 fields=tuple(given),
+                detail=detail,
             )
         )
 

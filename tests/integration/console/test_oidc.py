@@ -136,6 +136,8 @@ def test_roles_decide_what_is_allowed(
         ("anna", "admin", f"POST /users/{user['user']}/delete", {"user": user["user"]}),
         ("anna", "admin", f"POST /topics/{topic}/delete", {"topic": topic}),
     ]
+    details = [each.get("detail") for each in lines if each["action"] == f"POST /topics/{topic}/messages"]
+    assert details == ["The record is written to partition 0 at offset 0.", None]
     assert ("vera", "GET /login/callback", "done") in [
         (each["user"], each["action"], each["result"]) for each in lines
     ]

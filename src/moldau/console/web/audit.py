@@ -36,6 +36,8 @@ class AuditEntry:
     cluster: str | None = None
     values: Mapping[str, str] = field(default_factory=dict)
     fields: tuple[str, ...] = ()
+    #: What the user was told about a completed change.
+    detail: str = ""
 
 
 class AuditLog:
@@ -57,6 +59,7 @@ class AuditLog:
                 "values": {name: _cut(value) for name, value in sorted(entry.values.items())},
                 "fields": sorted(entry.fields),
                 "result": _cut(entry.result),
+                **({"detail": _cut(entry.detail)} if entry.detail else {}),
             }
         )
         logger.info("audit %s", line)

@@ -66,6 +66,9 @@ class _SourceContext(_TaskContext):
         found = [self._stored.get(_key(each)) for each in partitions]
         return [None if each is None else json.loads(each) for each in found]
 
+    def store_offsets(self, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> None:
+        self._stored.update({_key(partition): json.dumps(dict(offset)) for partition, offset in offsets})
+
 
 class _SinkContext(_TaskContext):
     """Implements `SinkContext`; keeps what the task reports and asks for."""
@@ -184,7 +187,18 @@ class SourceRun:
             except RetriableError:
                 continue
             found += [(task, _valid(each)) for each in records or ()]
+            self._store_pending(task, bool(records))
         return found
+
+    def _store_pending(self, task: SourceTask, has_records: bool) -> None:
+        """Store offsets without a record; a task that returned records gives them with the next poll."""
+        if has_records:
+            return
+        for partition, offset in task.pending_offsets():
+            if offset is None:
+                self._stored.pop(_key(partition), None)
+            else:
+                self._stored[_key(partition)] = json.dumps(offset)
 
     def _produced(self, taken: Sequence[tuple[SourceTask, SourceRecord]]) -> list[SourceRecord]:
         for task, record in taken:

@@ -70,6 +70,13 @@ class SourceContext(TaskContext, Protocol):
         """Return the stored offsets of several partitions, in their order."""
         ...
 
+    def store_offsets(self, offsets: Sequence[tuple[Partition, Offset]]) -> None:
+        """Store offsets at once, for a task that writes its records to the cluster itself.
+
+        Call it in the task's thread.
+        """
+        ...
+
 
 class SinkContext(TaskContext, Protocol):
     def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
@@ -106,6 +113,13 @@ class SourceTask:
     def poll(self) -> Sequence[SourceRecord]:
         """Return the next records. Without any, wait a little with `context.wait`, and return none."""
         raise NotImplementedError
+
+    def pending_offsets(self) -> Sequence[tuple[Partition, Offset | None]]:
+        """Return offsets to store without a record, once each (KIP-910); None forgets the partition.
+
+        Called after each `poll`. They are stored after those of earlier records of the same partition.
+        """
+        return ()
 
     def commit_record(self, record: SourceRecord) -> None:
         """Called when a record is acknowledged by the brokers, or was dropped."""

@@ -267,6 +267,143 @@ def test_files_are_moved_when_their_records_are_acknowledged(tmp_path: Path) -> 
         assert paths(tmp_path) == ["processed/a.txt"]
 
 
+def lines_config(folder: Path, action: str, **others: str) -> dict[str, str]:
+    return {
+        "directory": str(folder),
+        "format.class": "text",
+        "topic": "lines",
+        "poll.interval.ms": "0",
+        "after.processing": action,
+        **{name.replace("_", "."): value for name, value in others.items()},
+    }
+
+
+def polls(run: SourceRun, times: int = 3) -> list[Any]:
+    return [record.value for _ in range(times) for record in run.poll()]
+
+
+@pytest.mark.parametrize("action", ["move", "delete"])
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_new_file_of_the_same_name_is_read_as_a_whole(tmp_path: Path, action: str, restarted: bool) -> None:
+    file = tmp_path / "a.txt"
+    with SourceRun(DirectorySourceConnector(), lines_config(tmp_path, action)) as run:
+        for content in (["one", "two"], ["one", "two"], ["one", "two", "three"], ["x"]):
+            file.write_text("".join(f"{line}\n" for line in content))
+            assert polls(run) == content
+            assert not file.exists()
+            assert run.offsets == []
+            if restarted:
+                run.restart()
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_rewritten_file_is_read_from_its_beginning(tmp_path: Path, restarted: bool) -> None:
+    file = tmp_path / "a.txt"
+    with SourceRun(DirectorySourceConnector(), lines_config(tmp_path, "keep")) as run:
+        for content in (["one", "two"], ["new", "two"], ["larger", "than", "before"], ["one"]):
+            file.write_text("".join(f"{line}\n" for line in content))
+            assert polls(run) == content
+            if restarted:
+                run.restart()
+        # The same content again is nothing new.
+        file.write_text("one\n")
+        assert polls(run) == []
+        with file.open("a") as appended:
+            appended.write("two\n")
+        assert polls(run) == ["two"]
+
+
+def test_lines_that_are_appended_before_a_file_is_deleted_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "a.txt"
+    file.write_text("one\n")
+    with SourceRun(DirectorySourceConnector(), lines_config(tmp_path, "delete")) as run:
+        assert [record.value for record in run.read(1)] == ["one"]
+        with file.open("a") as appended:
+            appended.write("two\n")
+        assert polls(run) == ["two"]
+        assert not file.exists()
+
+
+def test_a_task_that_was_killed_before_it_deleted_a_file_deletes_it_later(tmp_path: Path) -> None:
+    file = tmp_path / "a.txt"
+    file.write_text("one\n")
+    with SourceRun(DirectorySourceConnector(), lines_config(tmp_path, "delete")) as run:
+        assert [record.value for record in run.read(1)] == ["one"]
+        run.kill()
+        run.start()
+        assert polls(run) == []
+        assert not file.exists()
+
+
+def damage(folder: Path, kind: str) -> None:
+    if kind == "gzip":
+        (folder / "b.json.gz").write_bytes(
+            gzip.compress((b'{"id": 2, "x": "' + b"a" * 100_000 + b'"}\n') * 20)[:-20]
+        )
+    elif kind == "parquet":
+        (folder / "b.parquet").write_bytes(b"PAR1 nonsense PAR1")
+    else:
+        (folder / "b.avro").write_bytes(b"Obj\x01 nonsense")
+
+
+@pytest.mark.parametrize("kind", ["parquet", "avro"])
+def test_a_damaged_file_fails_the_task_or_is_left_where_it_is(
+    tmp_path: Path, log: Partitions, kind: str
+) -> None:
+    for number in range(3):
+        log.add(Struct(EVENT, id=number, name="x"), EVENT)
+    written = tmp_path / "written"
+    write(settings(written, format_class=kind), log)
+    (content,) = (each.read_bytes() for each in written.rglob(f"*.{kind}"))
+    folder = tmp_path / "read"
+    folder.mkdir()
+    (folder / f"a.{kind}").write_bytes(content)
+    (folder / f"c.{kind}").write_bytes(content)
+    damage(folder, kind)
+    config = lines_config(folder, "delete", format_class=kind)
+    with (
+        SourceRun(DirectorySourceConnector(), config) as run,
+        pytest.raises(ConnectError, match=rf"b\.{kind}"),
+    ):
+        polls(run)
+    (folder / f"a.{kind}").write_bytes(content)
+    with SourceRun(DirectorySourceConnector(), {**config, "errors.tolerance": "all"}) as run:
+        assert [value.get("id") for value in polls(run, 8)] == [0, 1, 2] * 2
+        assert paths(folder) == [f"b.{kind}"]
+        run.restart()
+        assert polls(run) == []
+        # Once it is repaired it is read.
+        (folder / f"b.{kind}").write_bytes(content)
+        assert [value.get("id") for value in polls(run)] == [0, 1, 2]
+
+
+def test_lines_that_are_not_json_are_skipped_if_errors_are_tolerated(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"id": 1}\nnonsense\n{"id": 2}\n{"id"\n')
+    config = lines_config(tmp_path, "keep", format_class="json")
+    with (
+        SourceRun(DirectorySourceConnector(), config) as run,
+        pytest.raises(ConnectError, match=r"a\.json: record 2"),
+    ):
+        polls(run)
+    with SourceRun(DirectorySourceConnector(), {**config, "errors.tolerance": "all"}) as run:
+        assert [value["id"] for value in polls(run)] == [1, 2]
+        run.restart()
+        assert polls(run) == []
+        with (tmp_path / "a.json").open("a") as appended:
+            appended.write('{"id": 3}\n')
+        assert [value["id"] for value in polls(run)] == [3]
+
+
+def test_a_truncated_gzip_file_is_skipped_if_errors_are_tolerated(tmp_path: Path) -> None:
+    damage(tmp_path, "gzip")
+    (tmp_path / "c.json").write_text('{"id": 3}\n')
+    config = lines_config(tmp_path, "keep", format_class="json", record_batch_max_size="2")
+    with SourceRun(DirectorySourceConnector(), {**config, "errors.tolerance": "all"}) as run:
+        found = [value["id"] for value in polls(run, 12)]
+    assert set(found[:-1]) == {2}
+    assert found[-1] == 3
+
+
 @pytest.fixture(scope="module")
 def s3() -> Iterator[dict[str, str]]:
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)

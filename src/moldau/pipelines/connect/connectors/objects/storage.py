@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import uuid
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 import pyarrow.fs as arrow_fs
@@ -29,6 +30,17 @@ from moldau.pipelines.connect.data.errors import RetriableError
 _HIGH, _MEDIUM = Importance.HIGH, Importance.MEDIUM
 #: Files whose names begin so are being written.
 TEMPORARY: Final = ".tmp-"
+
+
+#: Bytes at the beginning and at the end that tell whether a file was replaced.
+_SAMPLE_BYTES: Final = 64 << 10
+
+
+class StoredFile(NamedTuple):
+    path: str
+    size: int
+    #: Nanoseconds since the epoch.
+    modified: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +77,35 @@ class Storage:
         with _available(path), self.files.open_input_file(f"{self.root}/{path}") as file:
             yield file
 
-    def listed(self, folder: str) -> list[tuple[str, int]]:
-        """Return path and size of all files below a folder, sorted; those being written are left out."""
+    def listed(self, folder: str) -> list[StoredFile]:
+        """Return all files below a folder, sorted by path; those being written are left out."""
         base = f"{self.root}/{folder}".rstrip("/")
         with _available(folder):
             selector = arrow_fs.FileSelector(base, allow_not_found=True, recursive=True)
             found = self.files.get_file_info(selector)
         return sorted(
-            (each.path.removeprefix(self.root).lstrip("/"), each.size)
+            self._described(each)
             for each in found
             if each.type == arrow_fs.FileType.File and not each.base_name.startswith((TEMPORARY, "_"))
         )
+
+    def found(self, path: str) -> StoredFile | None:
+        """Return a file as it is now; None if there is none."""
+        with _available(path):
+            info = self.files.get_file_info(f"{self.root}/{path}")
+        return self._described(info) if info.type == arrow_fs.FileType.File else None
+
+    def _described(self, info: Any) -> StoredFile:
+        return StoredFile(info.path.removeprefix(self.root).lstrip("/"), info.size, info.mtime_ns or 0)
+
+    def fingerprint(self, path: str, size: int) -> str:
+        """Return a value that changes if the first bytes of a file, up to this size, are replaced."""
+        with self.reading(path) as file:
+            checksum = zlib.crc32(file.read(min(size, _SAMPLE_BYTES)))
+            if size > _SAMPLE_BYTES:
+                file.seek(max(_SAMPLE_BYTES, size - _SAMPLE_BYTES))
+                checksum = zlib.crc32(file.read(size - file.tell()), checksum)
+        return f"{size}:{checksum:08x}"
 
     def delete(self, path: str) -> None:
         with _available(path):

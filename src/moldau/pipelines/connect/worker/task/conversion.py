@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, Final, NamedTuple
 
 from moldau.client.records import NO_TIMESTAMP_TYPE, ConsumerRecord, ProducerRecord
@@ -74,24 +73,18 @@ class SourceConversion:
             return None
 
     def _produced(self, record: SourceRecord, original: SourceRecord) -> ProducerRecord[bytes, bytes]:
-        topic, run = record.topic, self._errors.run
+        topic, run, converters = record.topic, self._errors.run, self._converters
         key_name, value_name, header_name = self._names
-        headers: list[_Bytes] = run(
-            Stage.HEADER_CONVERTER, header_name, original, lambda: self._headers(topic, record.headers)
-        )
+        headers: list[_Bytes] = []
+        if record.headers:
+            headers = run(Stage.HEADER_CONVERTER, header_name, original, self._headers, topic, record.headers)
+        to_key, to_value = converters.key.from_connect, converters.value.from_connect
         key = run(
-            Stage.KEY_CONVERTER,
-            key_name,
-            original,
-            lambda: self._converters.key.from_connect(topic, headers, record.key_schema, record.key),
+            Stage.KEY_CONVERTER, key_name, original, to_key, topic, headers, record.key_schema, record.key
         )
-        value = run(
-            Stage.VALUE_CONVERTER,
-            value_name,
-            original,
-            lambda: self._converters.value.from_connect(topic, headers, record.value_schema, record.value),
-        )
-        return ProducerRecord(topic, value, key, record.partition, record.timestamp, headers)
+        value_schema, value = record.value_schema, record.value
+        data = run(Stage.VALUE_CONVERTER, value_name, original, to_value, topic, headers, value_schema, value)
+        return ProducerRecord(topic, data, key, record.partition, record.timestamp, headers)
 
     def _headers(self, topic: str, headers: Headers) -> list[_Bytes]:
         convert = self._converters.header.from_connect_header
@@ -116,21 +109,12 @@ class SinkConversion:
             return None
 
     def _consumed(self, record: ConsumerRecord[Any, Any]) -> SinkRecord:
-        topic, run = record.topic, self._errors.run
+        topic, run, converters = record.topic, self._errors.run, self._converters
         key_name, value_name, header_name = self._names
-        key = run(
-            Stage.KEY_CONVERTER,
-            key_name,
-            record,
-            lambda: self._converters.key.to_connect(topic, record.headers, record.key),
-        )
-        value = run(
-            Stage.VALUE_CONVERTER,
-            value_name,
-            record,
-            lambda: self._converters.value.to_connect(topic, record.headers, record.value),
-        )
-        headers = run(Stage.HEADER_CONVERTER, header_name, record, lambda: self._headers(record))
+        to_key, to_value = converters.key.to_connect, converters.value.to_connect
+        key = run(Stage.KEY_CONVERTER, key_name, record, to_key, topic, record.headers, record.key)
+        value = run(Stage.VALUE_CONVERTER, value_name, record, to_value, topic, record.headers, record.value)
+        headers = run(Stage.HEADER_CONVERTER, header_name, record, self._headers, record)
         return SinkRecord(
             topic=topic,
             partition=record.partition,
@@ -155,8 +139,7 @@ class SinkConversion:
 def transform(chain: TransformationChain, errors: ErrorHandler, record: Any, original: Any) -> Any:
     """Apply the chain step by step, so that a failure names the transformation that failed."""
     for stage in chain.stages:
-        apply = partial(stage.apply, record)
-        record = errors.run(Stage.TRANSFORMATION, stage.java_class, original, apply)
+        record = errors.run(Stage.TRANSFORMATION, stage.java_class, original, stage.apply, record)
         if record is None:
             return None
     return record

@@ -83,10 +83,12 @@ class ErrorHandler:
         self._control = control
         self._reporters = reporters
 
-    def run(self, stage: Stage, executing_class: str, original: Any, operation: Callable[[], R]) -> R:
+    def run(
+        self, stage: Stage, executing_class: str, original: Any, operation: Callable[..., R], *arguments: Any
+    ) -> R:
         """Return the operation's result; `Skipped` if it failed and errors are tolerated."""
         try:
-            return self._retried(operation)
+            return self._retried(operation, arguments)
         except Exception as error:
             # Converters and transformations may raise anything for a record.
             self.failed(Failure(original, stage, executing_class, error))
@@ -98,11 +100,11 @@ class ErrorHandler:
         if not self.settings.tolerate:
             raise ConnectError("Tolerance exceeded in error handler") from failure.error
 
-    def _retried(self, operation: Callable[[], R]) -> R:
+    def _retried(self, operation: Callable[..., R], arguments: tuple[Any, ...]) -> R:
         attempt, started = 0, time.monotonic()
         while True:
             try:
-                return operation()
+                return operation(*arguments)
             except RetriableError:
                 delay_s = self._delay_s(attempt, started)
                 if delay_s is None or self._control.wait_for(lambda: self._control.stopping, delay_s):

@@ -15,10 +15,10 @@ from typing import Any, Final
 
 from moldau.base.errors import KafkaError
 from moldau.client.producer.producer import Producer
-from moldau.client.records import RecordMetadata
+from moldau.client.records import ProducerRecord
 from moldau.pipelines.connect.data.errors import ConnectError, RetriableError
 from moldau.pipelines.connect.data.records import SourceRecord
-from moldau.pipelines.connect.sdk import SourceTask
+from moldau.pipelines.connect.sdk import Offset, Partition, SourceTask
 from moldau.pipelines.connect.storage.offset_state import offset_record
 from moldau.pipelines.connect.storage.types import Record
 from moldau.pipelines.connect.worker.task.control import Control, Event
@@ -32,15 +32,21 @@ logger = logging.getLogger(__name__)
 
 _FLUSH_TIMEOUT_S: Final = 30.0
 _POLL_AGAIN_S: Final = 1.0
+#: A source partition and its offset; None forgets it.
+_Offset = tuple[Mapping[str, Any], Mapping[str, Any] | None]
 _PRODUCER_CLASS: Final = "org.apache.kafka.connect.runtime.WorkerSourceTask"
+
+
+_Store = Callable[[Sequence[tuple[Partition, Offset]]], None]
 
 
 class Context:
     """Implements `SourceContext`."""
 
-    def __init__(self, config: Mapping[str, str], control: Control) -> None:
+    def __init__(self, config: Mapping[str, str], control: Control, store: _Store) -> None:
         self.config = config
         self._control = control
+        self._store = store
 
     def wait(self, seconds: float) -> bool:
         return self._control.wait(seconds)
@@ -50,6 +56,9 @@ class Context:
 
     def offsets(self, partitions: Iterable[Mapping[str, Any]]) -> list[dict[str, Any] | None]:
         return self._control.link.offsets(list(partitions))
+
+    def store_offsets(self, offsets: Sequence[tuple[Partition, Offset]]) -> None:
+        self._store(offsets)
 
 
 class SourceLoop:
@@ -79,7 +88,7 @@ class SourceLoop:
 
     def run(self) -> None:
         """Run until the task has to stop; raise what makes it fail."""
-        context = Context(self._spec.task_config, self._control)
+        context = Context(self._spec.task_config, self._control, self._store_at_once)
         exactly_once = self._spec.transactional_id is not None
         if exactly_once:
             self._producer.init_transactions()
@@ -92,7 +101,7 @@ class SourceLoop:
             if not exactly_once:
                 self._commit_last()
 
-    def _loop(self, send: Callable[[Sequence[SourceRecord]], None]) -> None:
+    def _loop(self, send: Callable[[Sequence[SourceRecord], Sequence[_Offset]], None]) -> None:
         control = self._control
         if not control.paused:
             control.link.report(Event.RUNNING)
@@ -101,8 +110,9 @@ class SourceLoop:
                 self._pause()
                 continue
             records = self._poll()
-            if records:
-                send(records)
+            offsets = self._task.pending_offsets()
+            if records or offsets:
+                send(records, offsets)
             self._raise_failure()
             if time.monotonic() - self._flushed_at >= self._flush_interval_s:
                 self._commit()
@@ -125,23 +135,22 @@ class SourceLoop:
 
     # At least once.
 
-    def _send_all(self, records: Sequence[SourceRecord]) -> None:
+    def _send_all(self, records: Sequence[SourceRecord], offsets: Sequence[_Offset]) -> None:
+        topic = None
         for record in records:
             produced = self._conversion.convert(record)
             if produced is None:
                 self._task.commit_record(record)
                 continue
-            self._use(produced.topic)
+            if produced.topic != topic:
+                topic = produced.topic
+                self._use(topic)
             submitted = self._submitted.submit(record)
-            self._producer.send(produced, on_delivery=partial(self._delivered, record, submitted))
+            self._producer.send_bytes(produced, partial(self._delivered, record, submitted))
+        for partition, offset in offsets:
+            self._submitted.submit_offset(partition, offset)
 
-    def _delivered(
-        self,
-        record: SourceRecord,
-        submitted: Submitted,
-        metadata: RecordMetadata | None,
-        error: KafkaError | None,
-    ) -> None:
+    def _delivered(self, record: SourceRecord, submitted: Submitted, error: KafkaError | None) -> None:
         """Called by a thread of the producer."""
         try:
             if error is not None:
@@ -168,6 +177,15 @@ class SourceLoop:
         for each in sent:
             each.result(_FLUSH_TIMEOUT_S)
 
+    def _store_at_once(self, offsets: Sequence[tuple[Partition, Offset]]) -> None:
+        """Store offsets of records that the task has written itself."""
+        records = [offset_record(self._spec.connector, *each) for each in offsets]
+        if self._spec.transactional_id is None:
+            self._store(records)
+            return
+        with self._producer.transaction():
+            self._store(records)
+
     def _commit_last(self) -> None:
         try:
             self._producer.flush(_FLUSH_TIMEOUT_S)
@@ -177,37 +195,39 @@ class SourceLoop:
 
     # Exactly once.
 
-    def _send_transaction(self, records: Sequence[SourceRecord]) -> None:
+    def _send_transaction(self, records: Sequence[SourceRecord], offsets: Sequence[_Offset]) -> None:
         """Produce the records of a poll and their offsets in one transaction."""
         produced = [(record, self._conversion.convert(record)) for record in records]
         kept = [(record, each) for record, each in produced if each is not None]
-        if kept:
+        if kept or offsets:
             for topic in {each.topic for _, each in kept}:
                 self._use(topic)
             with self._producer.transaction():
                 for _, each in kept:
-                    self._producer.send(each, on_delivery=self._refused)
-                self._send_offsets([record for record, _ in kept])
+                    self._producer.send_bytes(each, self._refused)
+                self._send_offsets([record for record, _ in kept], offsets)
         for record in records:
             self._task.commit_record(record)
-        if kept:
+        if kept or offsets:
             self._task.commit()
 
-    def _send_offsets(self, records: Sequence[SourceRecord]) -> None:
+    def _send_offsets(self, records: Sequence[SourceRecord], offsets: Sequence[_Offset]) -> None:
         topic = self._spec.offsets_topic
         if topic is None:
             raise ConnectError("Exactly-once delivery needs an offsets topic: run a distributed worker.")
         last: dict[bytes, bytes | None] = {}
-        for record in records:
-            if record.source_partition is not None and record.source_offset is not None:
-                key, value = offset_record(
-                    self._spec.connector, record.source_partition, record.source_offset
-                )
-                last[key] = value
+        found: list[_Offset] = [
+            (record.source_partition, record.source_offset)
+            for record in records
+            if record.source_partition is not None and record.source_offset is not None
+        ]
+        for partition, offset in (*found, *offsets):
+            key, value = offset_record(self._spec.connector, partition, offset)
+            last[key] = value
         for key, value in last.items():
-            self._producer.send(topic, value, key, on_delivery=self._refused)
+            self._producer.send_bytes(ProducerRecord(topic, value, key), self._refused)
 
-    def _refused(self, metadata: RecordMetadata | None, error: KafkaError | None) -> None:
+    def _refused(self, error: KafkaError | None) -> None:
         self._failure = self._failure or error
 
     def _use(self, topic: str) -> None:

@@ -9,10 +9,13 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from moldau.pipelines.connect.data.records import SourceRecord
 from moldau.pipelines.connect.storage.offset_state import offset_key
+
+#: Stands for the offset of a partition that is forgotten.
+_FORGOTTEN: Final[Mapping[str, Any]] = {}
 
 
 class Submitted:
@@ -46,6 +49,13 @@ class SubmittedRecords:
             self._queues.setdefault(key, (partition, deque()))[1].append(submitted)
         return submitted
 
+    def submit_offset(self, partition: Mapping[str, Any], offset: Mapping[str, Any] | None) -> None:
+        """Store an offset after those of the records before it; None forgets the partition."""
+        submitted = Submitted(_FORGOTTEN if offset is None else offset)
+        submitted.acknowledged = True
+        with self._lock:
+            self._queues.setdefault(self._key(partition), (partition, deque()))[1].append(submitted)
+
     def acknowledge(self, submitted: Submitted) -> None:
         submitted.acknowledged = True
 
@@ -58,16 +68,16 @@ class SubmittedRecords:
             if submitted in queue:
                 queue.remove(submitted)
 
-    def committable(self) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-        """Return source partitions and offsets that may be stored, and forget them."""
-        result = []
+    def committable(self) -> list[tuple[Mapping[str, Any], Mapping[str, Any] | None]]:
+        """Return source partitions and offsets that may be stored, and forget them; None: a tombstone."""
+        result: list[tuple[Mapping[str, Any], Mapping[str, Any] | None]] = []
         with self._lock:
             for partition, queue in self._queues.values():
                 offset = None
                 while queue and queue[0].acknowledged:
                     offset = queue.popleft().offset
                 if offset is not None:
-                    result.append((partition, offset))
+                    result.append((partition, None if offset is _FORGOTTEN else offset))
             self._queues = {key: each for key, each in self._queues.items() if each[1]}
         return result
 

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any, Final, NamedTuple, Protocol
 
 from moldau.pipelines.connect.connectors.lake.rows.blocks import Refused
-from moldau.pipelines.connect.data.errors import ConfigError
+from moldau.pipelines.connect.data.errors import ConfigError, DataError
 from moldau.pipelines.connect.data.headers import SchemaAndValue
 from moldau.pipelines.connect.data.records import SinkRecord
 
@@ -45,8 +45,9 @@ class Format(NamedTuple):
 
     extension: str
     buffer: Callable[[Mapping[str, Any]], FileBuffer]
-    #: Returns the records of an open file after the first ones, by settings.
-    read: Callable[[Any, int, Mapping[str, Any]], Iterator[SchemaAndValue]]
+    #: Returns the records of an open file after the first ones, by settings; an error stands for a record
+    #: that cannot be read.
+    read: Callable[[Any, int, Mapping[str, Any]], Iterator[SchemaAndValue | DataError]]
     has_schema: bool = False
 
 

@@ -10,6 +10,7 @@ from moldau.pipelines.connect.connectors.lake.rows.blocks import Refused
 from moldau.pipelines.connect.connectors.objects.formats.catalog import Format
 from moldau.pipelines.connect.connectors.objects.formats.lines import lines_of
 from moldau.pipelines.connect.converters.json.converter import JsonConverter
+from moldau.pipelines.connect.data.errors import DataError
 from moldau.pipelines.connect.data.headers import SchemaAndValue
 from moldau.pipelines.connect.data.records import SinkRecord
 
@@ -36,11 +37,15 @@ class _JsonBuffer:
         return b"".join(line + b"\n" for line in self._lines)
 
 
-def _read(file: Any, skip: int, settings: Mapping[str, Any]) -> Iterator[SchemaAndValue]:
+def _read(file: Any, skip: int, settings: Mapping[str, Any]) -> Iterator[SchemaAndValue | DataError]:
     converter = _converter()
     for number, line in enumerate(lines_of(file)):
-        if number >= skip:
+        if number < skip:
+            continue
+        try:
             yield converter.to_connect("", (), line) if line.strip() else SchemaAndValue(None, None)
+        except DataError as error:
+            yield error
 
 
 def compressed(data: bytes, kind: str) -> bytes:

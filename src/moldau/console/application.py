@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 from urllib.parse import unquote
 
 from starlette.requests import Request
@@ -137,15 +138,19 @@ class ConsoleApplication:
         )
         response = await self._handle(call, path, session)
         if session is not None and isinstance(response, StreamingResponse):
-            response.body_iterator = self._while_signed_in(session, response.body_iterator)
+            body = cast(AsyncGenerator[Any, None], response.body_iterator)
+            response.body_iterator = self._while_signed_in(session, body)
         return response
 
-    async def _while_signed_in(self, session: Session, items: AsyncIterable[Any]) -> AsyncIterator[Any]:
+    async def _while_signed_in(
+        self, session: Session, items: AsyncGenerator[Any, None]
+    ) -> AsyncGenerator[Any, None]:
         """End a stream with the session."""
-        async for item in items:
-            if self._sessions.is_over(session):
-                return
-            yield item
+        async with aclosing(items):
+            async for item in items:
+                if self._sessions.is_over(session):
+                    return
+                yield item
 
     async def _handle(self, call: Call, path: str, session: Session | None) -> Response:
         request = call.request

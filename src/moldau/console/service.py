@@ -95,6 +95,8 @@ class Console:
             self._sweeping.cancel()
             await asyncio.gather(self._sweeping, return_exceptions=True)
         await self._sessions.close()
+        if self._oidc is not None:
+            self._oidc.close()
         for view in self._views.values():
             await view.close()
         for webhook in self._webhooks.values():

@@ -55,7 +55,7 @@ class OidcProvider:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         if tls is not None:
             self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
         self._thread.start()
 
     @property
@@ -148,7 +148,7 @@ class OidcProvider:
 
     def _grant(self, request: BaseHTTPRequestHandler, fields: dict[str, str]) -> None:
         given = base64.b64decode(request.headers.get("Authorization", "").removeprefix("Basic ") or "")
-        basic = "moldau%20console:s3cret%2Fwith%3Asigns"
+        basic = "moldau+console:s3cret%2Fwith%3Asigns"
         posted = (fields.get("client_id"), fields.get("client_secret")) == (CLIENT_ID, CLIENT_SECRET)
         if given.decode() != basic and not posted:
             _send(request, 401, b'{"error":"invalid_client"}')

@@ -20,7 +20,7 @@ from moldau.client.admin.scram import ScramCredentialInfo, ScramMechanism, UserS
 from moldau.client.admin.topic_types import NewTopic
 from moldau.local.security.files import USER
 from moldau.testing import Cluster
-from tests.harness.browser import opened_page
+from tests.harness.browser import opened_page, violations
 from tests.harness.rest_proxy import Api, service
 from tests.integration.console.test_stories import expect
 
@@ -161,6 +161,7 @@ def test_an_administrator_edits_acls(console: Api, secured: Cluster) -> None:
 def test_a_user_signs_in_and_out(console: Api, browser: Any) -> None:
     with opened_page(browser, f"http://127.0.0.1:{console.port}") as page:
         page.goto("/topics")
+        assert violations(page) == []
         page.get_by_label("User").fill("alice")
         page.get_by_label("Password").fill("wrong")
         page.get_by_role("button", name="Sign in").click()

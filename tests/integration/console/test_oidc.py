@@ -18,7 +18,7 @@ from joserfc.jwk import RSAKey
 
 from moldau.client.admin import AdminClient
 from moldau.client.admin.topic_types import NewTopic
-from tests.harness.browser import opened_page
+from tests.harness.browser import opened_page, violations
 from tests.harness.rest_proxy import Api, service
 from tests.harness.security.certificates import Certificates
 from tests.harness.security.oidc_provider import CLIENT_SECRET, OidcProvider
@@ -289,10 +289,12 @@ def test_a_provider_that_does_not_answer_is_named(bootstrap: str) -> None:
 def test_a_person_signs_in_at_the_provider(console: Api, provider: OidcProvider, browser: Any) -> None:
     with opened_page(browser, f"http://127.0.0.1:{console.port}") as page:
         page.goto("/topics?q=nothing")
+        assert violations(page) == []
         page.get_by_role("link", name="Sign in").click()
         expect(page.get_by_role("heading", level=1)).to_have_text("Provider")
         page.get_by_role("link", name="Continue as otto").click()
         expect(page.get_by_role("alert")).to_contain_text("otto has no access")
+        assert violations(page) == []
         page.get_by_role("link", name="Sign in as another user").click()
         assert provider.authorizations[-1]["prompt"] == "login"
         page.get_by_role("link", name="Continue as vera").click()

@@ -16,8 +16,9 @@ import hashlib
 import hmac
 import json
 import secrets
-from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import parse_qs
 
 from moldau.base.clock import Clock
@@ -27,7 +28,11 @@ from moldau.console.login.roles import Role
 from moldau.console.login.settings import CALLBACK, OidcSettings
 
 LIFETIME_S: Final = 600
+_THREADS: Final = 4
 _MOST_CODE: Final = 4096
+
+
+T = TypeVar("T")
 
 
 class Begun(NamedTuple):
@@ -60,12 +65,18 @@ class OidcLogin:
         self._clock = clock
         self._provider = IdentityProvider(settings, clock)
         self._key = secrets.token_bytes(32)
-        # A code that is sent by anyone causes a request to the provider: a few at a time.
-        self._exchanging = asyncio.Semaphore(8)
+        # Threads of its own: a provider that does not answer holds up nothing else.
+        self._threads = ThreadPoolExecutor(_THREADS, "oidc")
 
     async def check(self) -> None:
         """`ProviderUnavailable` if users cannot sign in."""
-        await asyncio.to_thread(self._provider.check)
+        await self._in_thread(self._provider.check)
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
 
     async def begin(self, base_url: str, page: str, *, again: bool) -> Begun:
         """Begin a login that continues at `page`; `again`: the provider asks for the user's password."""
@@ -86,7 +97,7 @@ class OidcLogin:
         }
         if again:
             fields["prompt"] = "login"
-        url = await asyncio.to_thread(self._provider.authorization_url, fields)
+        url = await self._in_thread(self._provider.authorization_url, fields)
         return Begun(url, self._signed(pending))
 
     async def complete(self, query: str, cookie: str) -> SignedIn:
@@ -103,10 +114,9 @@ class OidcLogin:
         code = fields.get("code", "")
         if not code or len(code) > _MOST_CODE:
             raise LoginRefused("The identity provider sent no code.")
-        async with self._exchanging:
-            claims = await asyncio.to_thread(
-                self._provider.claims, code, pending.verifier, pending.redirect_uri, pending.nonce
-            )
+        claims = await self._in_thread(
+            self._provider.claims, code, pending.verifier, pending.redirect_uri, pending.nonce
+        )
         return SignedIn(self._user(claims), self._settings.rules.role(claims), safe_path(pending.page))
 
     @property
@@ -123,7 +133,8 @@ class OidcLogin:
         for name in (self._settings.user_claim, "sub"):
             value = claims.get(name)
             if isinstance(value, str) and value.strip():
-                return value.strip()[:256]
+                # JSON can contain lone surrogates, which no page can show.
+                return value.strip()[:256].encode("utf-8", "replace").decode()
         raise LoginRefused("The id token does not name the user.")
 
     def _signed(self, pending: _Pending) -> str:

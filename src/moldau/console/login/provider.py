@@ -11,14 +11,13 @@ All methods block: they run in a thread pool.
 from __future__ import annotations
 
 import base64
-import hmac
 import json
 import logging
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import quote_plus, urlencode
 
 from moldau.base.clock import Clock
 from moldau.config.definition import ConfigError
@@ -54,6 +53,7 @@ class _Discovered:
     #: Whether the secret is sent as a field, for a provider that does not support the Authorization header.
     secret_in_form: bool
     algorithms: frozenset[str]
+    jwks_url: str
     validator: SignedValidator
 
 
@@ -117,8 +117,7 @@ class IdentityProvider:
         if claims.get("azp", self._settings.client_id) != self._settings.client_id:
             raise InvalidToken("it is for another client (azp)")
         provider.validator.validate(token)
-        given = claims.get("nonce")
-        if not isinstance(given, str) or not hmac.compare_digest(given.encode(), nonce.encode()):
+        if claims.get("nonce") != nonce:
             raise InvalidToken("it is of another login (nonce)")
         return claims
 
@@ -136,7 +135,8 @@ class IdentityProvider:
         if settings.client_secret and provider.secret_in_form:
             fields["client_secret"] = settings.client_secret
         elif settings.client_secret:
-            pair = f"{quote(settings.client_id, safe='')}:{quote(settings.client_secret, safe='')}"
+            # RFC 6749 §2.3.1: both are encoded as in a form.
+            pair = f"{quote_plus(settings.client_id)}:{quote_plus(settings.client_secret)}"
             headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
         try:
             return _object(provider.token.read(urlencode(fields).encode(), headers))
@@ -155,15 +155,20 @@ class IdentityProvider:
         return found if found.get("sub") == claims.get("sub") else {}
 
     def _discovered(self) -> _Discovered:
-        with self._fetching:
-            now = self._clock.monotonic()
-            if self._known is not None and now - self._fetched_s < _REFRESH_S:
-                return self._known
-            if now >= self._retry_s:
-                self._discover(now)
-            if self._known is None:
-                raise ProviderUnavailable(self._failure)
+        now = self._clock.monotonic()
+        if self._known is not None and now - self._fetched_s < _REFRESH_S:
             return self._known
+        # A document that is known is used while one thread fetches it again.
+        if self._fetching.acquire(blocking=self._known is None):
+            try:
+                now = self._clock.monotonic()
+                if now >= self._retry_s and (self._known is None or now - self._fetched_s >= _REFRESH_S):
+                    self._discover(now)
+            finally:
+                self._fetching.release()
+        if self._known is None:
+            raise ProviderUnavailable(self._failure)
+        return self._known
 
     def _discover(self, now: float) -> None:
         """Fetch the document; if that fails, the known one stays in use."""
@@ -183,9 +188,7 @@ class IdentityProvider:
         methods = document.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
         announced = document.get("id_token_signing_alg_values_supported") or [_DEFAULT_ALGORITHM]
         userinfo = document.get("userinfo_endpoint")
-        known = self._known
-        keys = Jwks(self._endpoint(_url(document, "jwks_uri")).read, RefreshSettings(), self._clock)
-        demands = Demands(issuer, frozenset({self._settings.client_id}), scope_claim="")
+        jwks_url = _url(document, "jwks_uri")
         return _Discovered(
             issuer=issuer,
             authorization_url=_url(document, "authorization_endpoint"),
@@ -193,10 +196,18 @@ class IdentityProvider:
             userinfo=self._endpoint(_url(document, "userinfo_endpoint")) if userinfo else None,
             secret_in_form="client_secret_basic" not in methods and "client_secret_post" in methods,
             algorithms=frozenset(each for each in announced if isinstance(each, str)) & KEY_TYPES.keys(),
-            validator=known.validator
-            if known is not None and known.issuer == issuer
-            else SignedValidator(keys, demands, self._clock),
+            jwks_url=jwks_url,
+            validator=self._validator(issuer, jwks_url),
         )
+
+    def _validator(self, issuer: str, jwks_url: str) -> SignedValidator:
+        """Return the validator, with the keys that are known already."""
+        known = self._known
+        if known is not None and (known.issuer, known.jwks_url) == (issuer, jwks_url):
+            return known.validator
+        keys = Jwks(self._endpoint(jwks_url).read, RefreshSettings(), self._clock)
+        demands = Demands(issuer, frozenset({self._settings.client_id}), scope_claim="")
+        return SignedValidator(keys, demands, self._clock)
 
     def _endpoint(self, url: str) -> Endpoint:
         return Endpoint(url, _TIMEOUT_S, self._tls)

@@ -140,6 +140,22 @@ def test_delivery_failure_fails_the_future(bootstrap: str, topic: str) -> None:
     assert told[0][0] is None and told[0][1] is caught.value
 
 
+def test_records_of_bytes_without_futures_report_their_errors(bootstrap: str, topic: str) -> None:
+    told: list[Any] = []
+    with Producer[Any, Any]({"bootstrap.servers": bootstrap, "value.serializer": "json"}) as producer:
+        producer.send_bytes(ProducerRecord(topic, b"as it is", b"k", 0, 17, [("h", b"x")]), told.append)
+        producer.send_bytes(ProducerRecord(topic, b"", partition=99), told.append)
+        assert producer.flush(60) == 0
+        assert producer.metrics()["record-error-total"] == 1
+    assert [None if each is None else each.code for each in sorted(told, key=bool)] == [
+        None,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ]
+    (record,) = read(bootstrap, topic, 1)
+    assert (record.key, record.value, record.timestamp) == (b"k", b"as it is", 17)
+    assert record.headers == [("h", b"x")]
+
+
 def test_a_full_buffer_blocks_for_max_block_ms_and_no_longer() -> None:
     nobody = {"bootstrap.servers": "127.0.0.1:1", "buffer.memory": 10_240, "max.block.ms": 200}
     producer = Producer[Any, Any]({**nobody, "linger.ms": 0})

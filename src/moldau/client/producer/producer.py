@@ -137,6 +137,25 @@ class Producer(Generic[K, V]):
             self._handle_reports(0)
         return future
 
+    def send_bytes(
+        self, record: ProducerRecord[bytes, bytes], on_delivery: Callable[[KafkaError | None], None]
+    ) -> None:
+        """Send a record of bytes without a future, at about half of the cost of `send`.
+
+        Serializers are not used. `on_delivery` receives the error, and must not raise.
+        """
+        if self._interceptors or self._tracing is not None or self._partitioner is not None:
+            self.send(record, on_delivery=lambda metadata, error: on_delivery(error))  # type: ignore[arg-type]
+            return
+        self._check_open()
+        key, value = record.key, record.value
+        size = (0 if key is None else len(key)) + (0 if value is None else len(value))
+        partition = ANY_PARTITION if record.partition is None else record.partition
+        self._produce(record, key, value, partition, partial(self._acknowledged, on_delivery, size))
+        self._sends += 1
+        if self._sends % _SENDS_PER_POLL == 0:
+            self._handle_reports(0)
+
     def _choose(
         self, record: ProducerRecord[Any, Any], key_bytes: bytes | None, value_bytes: bytes | None
     ) -> int:
@@ -164,7 +183,7 @@ class Producer(Generic[K, V]):
         partition: int,
         report: Callable[[Any, Any], None],
     ) -> None:
-        deadline = time.monotonic() + self._max_block
+        deadline = None
         headers: Any = record.headers or None
         while True:
             try:
@@ -181,6 +200,7 @@ class Producer(Generic[K, V]):
             except confluent_kafka.KafkaException as error:
                 raise client_error(error.args[0]) from error
             except BufferError as error:
+                deadline = time.monotonic() + self._max_block if deadline is None else deadline
                 self._wait_for_room(deadline, error)
 
     def _wait_for_room(self, deadline: float, reason: BufferError) -> None:
@@ -197,6 +217,24 @@ class Producer(Generic[K, V]):
             self._room.wait(min(left, _POLL_SECONDS))
             self._wanting_room -= 1
 
+    def _acknowledged(
+        self, on_delivery: Callable[[KafkaError | None], None], size: int, error: Any, message: Any
+    ) -> None:
+        """Handle the delivery report of a record without a future."""
+        failure = None if error is None else self._failure(error)
+        if failure is None:
+            self._delivered_any, self._refusal = True, None
+        self._metrics.delivered(size, failed=failure is not None)
+        on_delivery(failure)
+        if self._wanting_room:
+            with self._room:
+                self._room.notify_all()
+
+    def _failure(self, error: Any) -> ClientError:
+        """Return why a record was not delivered: for a purged record, why the login was refused."""
+        failure = client_error(error)
+        return (self._refusal or failure) if error.code() == LibrdkafkaError._PURGE_QUEUE else failure
+
     def _delivered(
         self,
         future: Future[RecordMetadata],
@@ -207,10 +245,8 @@ class Producer(Generic[K, V]):
         message: Any,
     ) -> None:
         """Handle the delivery report of a record, in the producer's thread or in a sending one."""
-        failure = client_error(error) if error is not None else None
+        failure = None if error is None else self._failure(error)
         metadata = None
-        if failure is not None and error.code() == LibrdkafkaError._PURGE_QUEUE:
-            failure = self._refusal or failure
         if failure is None:
             self._delivered_any, self._refusal = True, None
             metadata = RecordMetadata(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any, BinaryIO, Final
 
 from moldau.pipelines.connect.config.definition import (
@@ -156,24 +157,21 @@ class FileStreamSourceTask(SourceTask):
         """Return the next whole lines, at most `batch.size`; the rest stays for the next poll."""
         if b"\n" not in self._rest and b"\r" not in self._rest[:-1]:
             self._rest += self._read()
-        now = int(time.time() * 1000)
-        records: list[SourceRecord] = []
-        start, data = 0, self._rest
-        while len(records) < self._batch_size and (found := _line_end(data, start)) is not None:
-            end, next_start = found
-            self._position += next_start - start
-            records.append(
-                SourceRecord(
-                    topic=self._topic,
-                    value_schema=STRING,
-                    value=data[start:end].decode("utf-8", "replace"),
-                    timestamp=now,
-                    source_partition=self._partition,
-                    source_offset={POSITION: self._position},
-                )
+        lines, ends, taken = _whole_lines(self._rest, self._batch_size)
+        now, begin = int(time.time() * 1000), self._position
+        records = [
+            SourceRecord(
+                topic=self._topic,
+                value_schema=STRING,
+                value=line.decode("utf-8", "replace"),
+                timestamp=now,
+                source_partition=self._partition,
+                source_offset={POSITION: begin + end},
             )
-            start = next_start
-        self._rest = data[start:]
+            for line, end in zip(lines, ends, strict=True)
+        ]
+        self._position += taken
+        self._rest = self._rest[taken:]
         if len(self._rest) > _LONGEST_LINE:
             raise ConnectError(f"A line of {self._path} is longer than {_LONGEST_LINE} bytes")
         return records
@@ -188,6 +186,21 @@ class FileStreamSourceTask(SourceTask):
                 "replaced or truncated. Stop the connector and reset its offsets to read it again."
             )
         return file.read(_READ_BYTES)
+
+
+def _whole_lines(data: bytes, count: int) -> tuple[list[bytes], list[int], int]:
+    """Return up to `count` lines, where each ends with its line ending, and how much of `data` that is."""
+    if b"\r" not in data:
+        lines = data.split(b"\n", count)
+        lines.pop()
+        ends = list(accumulate(len(line) + 1 for line in lines))
+        return lines, ends, ends[-1] if ends else 0
+    lines, ends, start = [], [], 0
+    while len(lines) < count and (found := _line_end(data, start)) is not None:
+        lines.append(data[start : found[0]])
+        start = found[1]
+        ends.append(start)
+    return lines, ends, start
 
 
 def _line_end(data: bytes, start: int) -> tuple[int, int] | None:

@@ -15,7 +15,7 @@ help:
 	@echo "make up       start a broker on localhost:9092 and the web console on http://localhost:8080 (data in ./data, Ctrl-C stops both)"
 	@echo "make test     install the requirements, then lint, type check and run all tests"
 	@echo "make check    lint, type check, unit and architecture tests in about three minutes"
-	@echo "make simulate SEEDS=1000 JOBS=2  simulate clusters with faults (KIND=cluster|quorum|node; SEED=17 replays one)"
+	@echo "make simulate SEEDS=1000 JOBS=2  simulate clusters with faults (KIND=cluster|quorum|node|tiered; SEED=17 replays one)"
 	@echo "make interop  test with Java and Go clients and Apache Kafka (needs Java, Maven, Go)"
 	@echo "make bench    measure Moldau, and Apache Kafka if Maven is installed"
 	@echo "make bench-cluster  compare three nodes with three of Apache Kafka: failover, throughput, memory"

@@ -4,7 +4,8 @@
     python -m tests.simulation.simulate --seed 17 [--kind cluster]     one simulation, with the nodes' logs
 
 Kinds: `cluster` (real nodes, clients and faults), `quorum` (Raft state machines only), `node`
-(one node and its disk). Every failing seed is printed with the command that replays it.
+(one node and its disk), `tiered` (a cluster and an object store). Every failing seed is printed with
+the command that replays it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import NamedTuple
 from tests.simulation import node_run
 from tests.simulation.cluster import run as cluster_run
 from tests.simulation.quorum.world import simulate as simulate_quorum
+from tests.simulation.tiered import run as tiered_run
 
 _LONGEST = 600
 
@@ -47,7 +49,17 @@ def _cluster(seed: int) -> dict[str, int]:
     return {**run.history.counts, "faults": len(run.faults.happened)}
 
 
-KINDS: dict[str, Callable[[int], dict[str, int]]] = {"cluster": _cluster, "quorum": _quorum, "node": _node}
+def _tiered(seed: int) -> dict[str, int]:
+    run = tiered_run.run_seed(seed)
+    return {**run.history.counts, **run.service.counts}
+
+
+KINDS: dict[str, Callable[[int], dict[str, int]]] = {
+    "cluster": _cluster,
+    "quorum": _quorum,
+    "node": _node,
+    "tiered": _tiered,
+}
 
 
 def run_seed(kind: str, seed: int) -> Outcome:

@@ -108,7 +108,7 @@ class Invariants:
         known, position = self._compared.get((node_id, where), (None, 0))
         if known is not log or position > log.log_end_offset:
             position = 0
-        position = max(position, log.log_start_offset)
+        position = max(position, log.log_start_offset, log.local_log_start_offset)
         committed = self._committed[where]
         end = log.high_watermark
         for base_offset, last_offset, checksum in _batches(log, position, end):

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from moldau.base.backoff import Backoff
 from moldau.base.clock import Clock
 from moldau.base.errors import KafkaError
+from moldau.base.ids import Uuid
 from moldau.base.log_throttle import LogThrottle
 from moldau.protocol.errors import DecodeError
 from moldau.protocol.schema import Message
@@ -26,13 +28,15 @@ from moldau.protocol.stored.remote_log import (
 )
 from moldau.server.tiered.metadata_topic import NAME, MetadataTopic
 from moldau.tiered.state.remote_log import RemoteLog
-from moldau.tiered.state.segments import PartitionId, partition_id_of
+from moldau.tiered.state.segments import PartitionId, SegmentState, partition_id_of
 
 logger = logging.getLogger(__name__)
 
 _IDLE_SECONDS = 1.0
 _BACKOFF = Backoff(0.05, 5.0)
 _SLICE = 500
+#: How many deletions a feed remembers.
+_MAX_DELETED = 5000
 
 
 class MetadataFeed:
@@ -42,6 +46,8 @@ class MetadataFeed:
         self._clock = clock
         self._wanted: set[PartitionId] = set()
         self._logs: dict[PartitionId, RemoteLog] = {}
+        #: The segments whose deletion was recorded last.
+        self._deleted: OrderedDict[Uuid, None] = OrderedDict()
         self._complete = False
         self._is_behind = False
         self._position = 0
@@ -70,6 +76,14 @@ class MetadataFeed:
     @property
     def logs(self) -> Iterable[tuple[PartitionId, RemoteLog]]:
         return list(self._logs.items())
+
+    @property
+    def has_deletions(self) -> bool:
+        return bool(self._deleted)
+
+    def has_deleted(self, segment_id: Uuid) -> bool:
+        """Return whether a segment is one of those whose deletion was recorded last."""
+        return segment_id in self._deleted
 
     def log(self, partition_id: PartitionId) -> RemoteLog | None:
         """Return the remote log of a partition; None while it is loading."""
@@ -192,8 +206,18 @@ class MetadataFeed:
                 key = _key(record)
                 if key is not None and keeps(key):
                     logs.setdefault(key, RemoteLog()).replay(record)
+                    self._remember(record)
             except (DecodeError, ValueError) as error:
                 logger.error("%s-%d has a record that is ignored: %s", NAME, self.index, error)
+
+    def _remember(self, record: Message) -> None:
+        if (
+            isinstance(record, RemoteLogSegmentMetadataUpdateRecord)
+            and record.remote_log_segment_state == SegmentState.DELETE_SEGMENT_FINISHED
+        ):
+            self._deleted[record.remote_log_segment_id.id] = None
+            if len(self._deleted) > _MAX_DELETED:
+                self._deleted.popitem(last=False)
 
     def _notify(self) -> None:
         if not self._waiting:

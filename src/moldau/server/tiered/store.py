@@ -13,11 +13,12 @@ from moldau.base.pool import Pool
 from moldau.server.tiered.settings import TieredSettings
 from moldau.server.tiered.slots import Slots
 from moldau.server.tiered.traffic import TopicsRemoteTraffic
+from moldau.storage.disk.disk import Disk
 from moldau.tiered.reading.chunks import ChunkCache
 from moldau.tiered.reading.index_cache import IndexCache
 from moldau.tiered.reading.reader import RemoteReader
 from moldau.tiered.state.segments import RemoteSegment
-from moldau.tiered.stores.interface import RemoteStore, RemoteStoreError, SegmentSource
+from moldau.tiered.stores.interface import RemoteStore, RemoteStoreError, SegmentSource, StoredSegment
 from moldau.tiered.stores.plugin import StorePlugin
 
 P = ParamSpec("P")
@@ -56,6 +57,7 @@ class StoreCalls:
         store: RemoteStore,
         settings: TieredSettings,
         make_pool: MakePool,
+        disk: Disk,
         cache_folder: str,
         on_fetched: Callable[[RemoteSegment, int], None],
     ) -> None:
@@ -68,9 +70,8 @@ class StoreCalls:
         self._copy_pool = make_pool(settings.integer(_COPIERS), "moldau-remote-copy")
         self._delete_pool = make_pool(settings.integer(_DELETERS), "moldau-remote-delete")
         self._read_pool = make_pool(settings.integer(_READERS), "moldau-remote-read")
-        self.indexes = IndexCache(
-            self._store, cache_folder, settings.integer("remote.log.index.file.cache.total.size.bytes")
-        )
+        cache_bytes = settings.integer("remote.log.index.file.cache.total.size.bytes")
+        self.indexes = IndexCache(self._store, disk, cache_folder, cache_bytes)
         self._chunks = ChunkCache(self._store, on_fetched)
         self.reader = RemoteReader(self.indexes, self._chunks)
         self.pending_reads = 0
@@ -113,6 +114,10 @@ class StoreCalls:
             traffic.delete_errors += 1
             raise
         await self._delete_pool.run(self.reader.discard, segment)
+
+    async def stored(self) -> list[StoredSegment] | None:
+        """List what the store has; None if it cannot tell."""
+        return await self._delete_pool.run(self._store.segments)
 
     @property
     def may_read(self) -> bool:

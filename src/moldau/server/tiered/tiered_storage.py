@@ -23,6 +23,7 @@ from moldau.server.tiered.leader_work import LeaderWork
 from moldau.server.tiered.leftovers import Leftovers
 from moldau.server.tiered.metadata import RemoteLogMetadata
 from moldau.server.tiered.metadata_topic import NAME, MetadataTopic
+from moldau.server.tiered.orphans import Orphans
 from moldau.server.tiered.partitions import TieredPartition
 from moldau.server.tiered.quota import RemoteQuota
 from moldau.server.tiered.reads import RemoteReads
@@ -60,6 +61,7 @@ class TieredStorage:
             store,
             settings,
             services.pool.separate,
+            services.disk,
             f"{services.settings.config.log_dirs[0]}/{FOLDER}",
             self._fetched,
         )
@@ -70,6 +72,7 @@ class TieredStorage:
         self.follower_state = FollowerState(self.metadata, self.store)
         self.leader = LeaderWork(services, self.metadata, self.store, settings)
         self._leftovers = Leftovers(services, self.metadata, self.leader)
+        self.orphans = Orphans(self.metadata, self.store, settings, clock)
         self._partitions: dict[tuple[TopicId, int], TieredPartition] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._ticker: asyncio.Task[None] | None = None
@@ -154,6 +157,7 @@ class TieredStorage:
             if tiered.is_due(now) and tiered.partition.log is not None:
                 self._start(tiered)
         self._leftovers.start(self._tasks)
+        self.orphans.start(self._tasks)
 
     def _start(self, tiered: TieredPartition) -> None:
         tiered.busy = True

@@ -35,11 +35,15 @@ class SimulatedPool:
     Like a thread, work continues after its caller stopped waiting. `slowness` stretches the delays.
     """
 
-    def __init__(self, random: Random, *, delay_ms: float = 1.0) -> None:
+    def __init__(
+        self, random: Random, *, delay_ms: float = 1.0, part_of: SimulatedPool | None = None
+    ) -> None:
+        """`part_of`: the pool of the same machine, whose slowness counts."""
         self.slowness = 1.0
         self._random = random
         self._delay = delay_ms / 1000
         self._closed = False
+        self._machine = part_of or self
 
     async def run(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         if self._closed:
@@ -59,10 +63,10 @@ class SimulatedPool:
         return await future
 
     def separate(self, threads: int, name: str) -> SimulatedPool:
-        return self
+        return SimulatedPool(self._random, delay_ms=self._delay * 1000, part_of=self._machine)
 
     def _wait(self) -> float:
-        return self._random.random() * self._delay * self.slowness
+        return self._random.random() * self._delay * self._machine.slowness
 
     def resize(self, threads: int) -> None:
         return None

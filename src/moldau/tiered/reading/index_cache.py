@@ -6,13 +6,11 @@ request to the store.
 
 from __future__ import annotations
 
-import os
-import shutil
 import threading
 from collections import OrderedDict
-from pathlib import Path
 
 from moldau.base.ids import Uuid, format_uuid
+from moldau.storage.disk.disk import Disk
 from moldau.tiered.state.segments import RemoteSegment
 from moldau.tiered.stores.interface import RemoteStore, RemoteStoreError, SegmentIndexes
 
@@ -23,9 +21,10 @@ FOLDER = "remote-log-index-cache"
 class IndexCache:
     """Thread-safe."""
 
-    def __init__(self, store: RemoteStore, folder: str, max_bytes: int) -> None:
+    def __init__(self, store: RemoteStore, disk: Disk, folder: str, max_bytes: int) -> None:
         self._store = store
-        self._folder = Path(folder)
+        self._disk = disk
+        self._folder = folder
         self.max_bytes = max_bytes
         self._sizes: OrderedDict[Uuid, int] = OrderedDict()
         self._total = 0
@@ -38,8 +37,9 @@ class IndexCache:
 
     def prepare(self) -> None:
         """Empty the folder."""
-        shutil.rmtree(self._folder, ignore_errors=True)
-        self._folder.mkdir(parents=True, exist_ok=True)
+        if self._disk.is_dir(self._folder):
+            self._disk.remove_tree(self._folder)
+        self._disk.makedirs(self._folder)
 
     def get(self, segment: RemoteSegment) -> SegmentIndexes:
         """Return the indexes of a segment, from the store if there is no copy."""
@@ -58,7 +58,7 @@ class IndexCache:
                 return None
             self._sizes.move_to_end(segment.id)
         try:
-            return SegmentIndexes.unpack(self._path(segment.id).read_bytes())
+            return SegmentIndexes.unpack(self._disk.read_bytes(self._path(segment.id)))
         except (OSError, RemoteStoreError):
             self.discard(segment.id)
             return None
@@ -68,14 +68,20 @@ class IndexCache:
         data = indexes.pack()
         if len(data) <= self.max_bytes:
             try:
-                partial = self._path(segment.id).with_suffix(".partial")
-                partial.write_bytes(data)
-                partial.replace(self._path(segment.id))
+                self._write(self._path(segment.id), data)
             except OSError:
                 # Without room for a copy, the indexes are requested again.
                 return indexes
             self._add(segment.id, len(data))
         return indexes
+
+    def _write(self, path: str, data: bytes) -> None:
+        """Write a file, which need not survive the process."""
+        partial = f"{path}.partial"
+        file = self._disk.open(partial, create=True)
+        file.truncate(0)
+        file.pwrite((data,), 0)
+        self._disk.rename(partial, path)
 
     def _add(self, segment_id: Uuid, size: int) -> None:
         removed = []
@@ -100,9 +106,9 @@ class IndexCache:
 
     def _remove(self, segment_id: Uuid) -> None:
         try:
-            os.unlink(self._path(segment_id))
+            self._disk.remove(self._path(segment_id))
         except OSError:
             return
 
-    def _path(self, segment_id: Uuid) -> Path:
-        return self._folder / f"{format_uuid(segment_id)}.indexes"
+    def _path(self, segment_id: Uuid) -> str:
+        return f"{self._folder}/{format_uuid(segment_id)}.indexes"

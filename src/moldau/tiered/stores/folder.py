@@ -17,18 +17,20 @@ Segments that Apache Kafka has copied have none.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from moldau.base.ids import format_uuid
-from moldau.tiered.state.segments import RemoteSegment
+from moldau.base.ids import TopicId, format_uuid, parse_uuid
+from moldau.tiered.state.segments import PartitionId, RemoteSegment
 from moldau.tiered.stores.interface import (
     RemoteIndexesDamaged,
     RemoteSegmentMissing,
     RemoteStoreError,
     SegmentIndexes,
     SegmentSource,
+    StoredSegment,
 )
 
 #: Apache Kafka's class with this layout, for which `FolderStore` is used.
@@ -41,6 +43,8 @@ _KINDS = ("index", "timeindex", "txnindex", "leader_epoch_checkpoint", "snapshot
 _TRANSACTIONS = "txnindex"
 _PARTIAL = ".partial"
 _CHECKSUM = b"crc32c="
+_FOLDER_NAME = re.compile(r"(.+)-(\d+)-([\w-]{22})")
+_FILE_NAME = re.compile(r"(\d{20})-([\w-]{22})\.\w+(?:\.partial)?")
 
 
 class FolderStore:
@@ -109,6 +113,20 @@ class FolderStore:
         with suppress(OSError):
             # Removes the folder of the partition with its last segment.
             self._folder(segment).rmdir()
+
+    def segments(self) -> Iterator[StoredSegment]:
+        if not self._deletes:
+            return
+        try:
+            for folder in sorted(self._root.glob("*")):
+                parts = _FOLDER_NAME.fullmatch(folder.name)
+                if parts is not None:
+                    partition_id = PartitionId(parts[1], TopicId(parse_uuid(parts[3])), int(parts[2]))
+                    names = (_FILE_NAME.fullmatch(name) for name in os.listdir(folder))
+                    for number, segment_id in sorted({(each[1], each[2]) for each in names if each}):
+                        yield StoredSegment(partition_id, parse_uuid(segment_id), int(number))
+        except OSError as error:
+            raise RemoteStoreError(f"cannot list {self._root}: {error}") from error
 
     def close(self) -> None:
         return None

@@ -5,6 +5,12 @@ They raise `RemoteStoreError`; a failed call is repeated later, and readers get 
 return only when the store has everything durably, because the local files may be deleted after that. To
 `delete` what does not exist succeeds, because deletions are repeated after a crash.
 
+A store that can list its segments has one method more:
+
+    def segments(self) -> Iterable[StoredSegment]
+
+Then uploads that arrive after their deletion, as when a request timed out, are found and deleted.
+
 A plug-in is a class named by `remote.log.storage.manager.class.name` (`package.module.Class`). It is created
 with the configs whose names begin with `remote.log.storage.manager.impl.prefix`, without the prefix, and with
 `broker.id`.
@@ -18,7 +24,8 @@ from typing import NamedTuple, Protocol
 
 from fastcrc.crc32 import iscsi as crc32c
 
-from moldau.tiered.state.segments import RemoteSegment
+from moldau.base.ids import Uuid
+from moldau.tiered.state.segments import PartitionId, RemoteSegment
 
 #: Segments are read in pieces of this size while they are copied.
 PIECE_BYTES = 4 * 1024 * 1024
@@ -84,6 +91,18 @@ class SegmentIndexes(NamedTuple):
             parts.append(data[start : start + size])
             start += size
         return cls(*parts)
+
+
+class StoredSegment(NamedTuple):
+    """A segment of which a store has anything, be it incomplete."""
+
+    partition_id: PartitionId
+    id: Uuid
+    start_offset: int
+
+    def as_remote(self) -> RemoteSegment:
+        """Return what is known of the metadata, with which the segment can be deleted."""
+        return RemoteSegment(self.partition_id, self.id, self.start_offset, -1, (), 0, -1, -1, -1)
 
 
 class SegmentSource(Protocol):

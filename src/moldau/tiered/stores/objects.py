@@ -19,21 +19,24 @@ Credentials that are not set come from the environment, as with the tools of the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
-from moldau.base.ids import format_uuid
-from moldau.tiered.state.segments import RemoteSegment
+from moldau.base.ids import TopicId, format_uuid, parse_uuid
+from moldau.tiered.state.segments import PartitionId, RemoteSegment
 from moldau.tiered.stores.interface import (
     RemoteSegmentMissing,
     RemoteStoreError,
     SegmentIndexes,
     SegmentSource,
+    StoredSegment,
 )
 
 _LOG = "log"
 _INDEXES = "indexes"
+_KEY = re.compile(r"(.+)-([\w-]{22})/(\d+)/(\d{20})-([\w-]{22})\.(?:log|indexes)")
 _PART_BYTES = 8 * 1024 * 1024
 #: The limits of S3.
 _LEAST_PART_BYTES = 5 * 1024 * 1024
@@ -118,6 +121,22 @@ class ObjectStore:
                 continue
             except self._errors as error:
                 raise RemoteStoreError(f"cannot delete {segment}: {error}") from error
+
+    def segments(self) -> Iterator[StoredSegment]:
+        last: StoredSegment | None = None
+        try:
+            for objects in self._obstore.list(self._store):
+                for item in objects:
+                    parts = _KEY.fullmatch(item["path"])
+                    if parts is None:
+                        continue
+                    partition_id = PartitionId(parts[1], TopicId(parse_uuid(parts[2])), int(parts[3]))
+                    found = StoredSegment(partition_id, parse_uuid(parts[5]), int(parts[4]))
+                    if found != last:
+                        yield found
+                    last = found
+        except self._errors as error:
+            raise RemoteStoreError(f"cannot list the remote store: {error}") from error
 
     def close(self) -> None:
         return None

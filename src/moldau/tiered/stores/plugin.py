@@ -11,7 +11,13 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 from moldau.tiered.state.segments import RemoteSegment
-from moldau.tiered.stores.interface import RemoteStore, RemoteStoreError, SegmentIndexes, SegmentSource
+from moldau.tiered.stores.interface import (
+    RemoteStore,
+    RemoteStoreError,
+    SegmentIndexes,
+    SegmentSource,
+    StoredSegment,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +43,11 @@ class StorePlugin:
 
     def delete(self, segment: RemoteSegment) -> None:
         self._call("delete", self.store.delete, segment)
+
+    def segments(self) -> list[StoredSegment] | None:
+        """Return what is in the store; None if it has no such method."""
+        method = getattr(self.store, "segments", None)
+        return None if method is None else self._call("segments", lambda: list(method()))
 
     def close(self) -> None:
         try:

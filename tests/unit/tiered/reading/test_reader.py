@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from moldau.protocol.records import iter_batches, iter_records
+from moldau.storage.disk.disk import PosixDisk
 from moldau.tiered.reading.chunks import ChunkCache
 from moldau.tiered.reading.index_cache import IndexCache
 from moldau.tiered.reading.reader import RemoteReader
@@ -34,7 +35,7 @@ class _World:
         self.fresh()
 
     def fresh(self) -> None:
-        self.indexes = IndexCache(self.store, str(self.store._root / "cache"), 1 << 20)
+        self.indexes = IndexCache(self.store, PosixDisk(), str(self.store._root / "cache"), 1 << 20)
         self.indexes.prepare()
         self.chunks = ChunkCache(self.store, self._count, chunk_bytes=700, max_bytes=2100)
         self.reader = RemoteReader(self.indexes, self.chunks)
@@ -213,7 +214,7 @@ def test_the_index_cache_is_bounded(tmp_path: Path) -> None:
     for item in items:
         store.copy(item, source)
     size = len(source.indexes().pack())
-    cache = IndexCache(store, str(tmp_path / "cache"), size * 3)
+    cache = IndexCache(store, PosixDisk(), str(tmp_path / "cache"), size * 3)
     cache.prepare()
     for item in items:
         assert cache.get(item) == source.indexes()

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from moldau.base.errors import KafkaError
+from moldau.base.ids import Uuid
+from moldau.tiered.state.segments import PartitionId
 from moldau.tiered.stores.folder import FolderStore
 from moldau.tiered.stores.interface import (
     RemoteIndexesDamaged,
@@ -15,11 +17,12 @@ from moldau.tiered.stores.interface import (
     RemoteStore,
     RemoteStoreError,
     SegmentIndexes,
+    StoredSegment,
 )
 from moldau.tiered.stores.loading import load_store
 from moldau.tiered.stores.objects import ObjectStore
 from tests.harness.tiered.s3 import s3_configs, s3_server
-from tests.harness.tiered.segments import Source, segment
+from tests.harness.tiered.segments import PARTITION, Source, segment
 
 _MEMORY = {"url": "memory:///"}
 
@@ -57,6 +60,22 @@ def test_a_store_returns_what_it_was_given(store: RemoteStore) -> None:
         store.read(other, 0, 10)
     with pytest.raises(RemoteSegmentMissing):
         store.read_indexes(other)
+
+
+def test_segments_are_listed(store: FolderStore | ObjectStore) -> None:
+    source = Source(0, [b"x" * 100] * 5)
+    topic = PartitionId("a-b_c.d", PARTITION.topic_id, 12)
+    items = [segment(number, number * 5, number * 5 + 4, size=source.size) for number in (1, 2)]
+    items.append(items[0]._replace(partition_id=topic, id=Uuid(b"\xff" * 16)))
+    assert list(store.segments()) == []
+    for item in items:
+        store.copy(item, source)
+    listed = {StoredSegment(item.partition_id, item.id, item.start_offset) for item in items}
+    assert len(list(store.segments())) == 3
+    assert set(store.segments()) == listed
+    for item in listed:
+        store.delete(item.as_remote())
+    assert list(store.segments()) == []
 
 
 def test_deletions_may_be_repeated(store: RemoteStore) -> None:

@@ -10,15 +10,24 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-#: Karapace's tests wait for an endpoint that Confluent's registry does not have, and each expects a registry
-#: without subjects.
+#: Karapace's tests wait for an endpoint that Confluent's registry does not have, each expects a registry
+#: without subjects, and the code of incompatible schemas is that of Confluent's registry before 8.2.
 _PLUGIN = """\
 import json
 import urllib.error
 import urllib.parse
 import urllib.request
 
+import karapace.core.client
 import tests.utils
+
+class Result(karapace.core.client.Result):
+    def __init__(self, status, json_result, headers=None):
+        if isinstance(json_result, dict) and json_result.get("error_code") == 40901:
+            json_result["error_code"] = 409
+        super().__init__(status, json_result, headers)
+
+karapace.core.client.Result = Result
 
 async def _at_once(client):
     pass

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from moldau.base.clock import Clock
 from moldau.base.ids import Randomness
+from moldau.groups.counts import GroupCounts
 from moldau.groups.settings import GroupSettings
 from moldau.metadata.image import MetadataImage
 from moldau.protocol.schema import Message
@@ -24,6 +25,8 @@ class GroupContext:
     settings: Callable[[], GroupSettings]
     #: The latest metadata image of this shard.
     image: MetadataImage = field(default_factory=MetadataImage.empty)
+    #: Of all shards of the node.
+    counts: GroupCounts = field(default_factory=GroupCounts)
 
     def member_uuid(self) -> str:
         """Return a random UUID in Java's text form, the suffix of classic member ids."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
@@ -54,9 +55,13 @@ from moldau.statemachine.decision import Decision
 logger = logging.getLogger(__name__)
 
 
+R = TypeVar("R")
+
+
 class GroupShard:
     def __init__(self, context: GroupContext) -> None:
         self._context = context
+        self._counts = context.counts
         self.registry = GroupRegistry()
         self._store = OffsetStore()
         self._classic = ClassicGroups(context, self.registry)
@@ -171,12 +176,16 @@ class GroupShard:
     def commit_offsets(
         self, requester: Requester, request: OffsetCommitRequest
     ) -> Decision[Entry, OffsetCommitResponse]:
-        return self._commits.commit(requester, request)
+        return self._counted(self._commits.commit(requester, request))
 
     def commit_offsets_in_transaction(
         self, requester: Requester, request: TxnOffsetCommitRequest
     ) -> Decision[Entry, TxnOffsetCommitResponse]:
-        return self._commits.commit_in_transaction(requester, request)
+        return self._counted(self._commits.commit_in_transaction(requester, request))
+
+    def _counted(self, decision: Decision[Entry, R]) -> Decision[Entry, R]:
+        self._counts.offset_commits += len(decision.records)
+        return decision
 
     def end_transaction(self, end: EndTransaction) -> Decision[Entry, None]:
         """Commit or drop the pending offsets of a producer."""
@@ -188,7 +197,9 @@ class GroupShard:
         return self._fetches.fetch(request, require_stable)
 
     def delete_offsets(self, request: OffsetDeleteRequest) -> Decision[Entry, OffsetDeleteResponse]:
-        return self._removal.delete(request)
+        decision = self._removal.delete(request)
+        self._counts.offset_deletions += len(decision.records)
+        return decision
 
     # All groups.
 

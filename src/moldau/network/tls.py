@@ -61,6 +61,7 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
         "_incoming",
         "_loop",
         "_low_water",
+        "_on_failure",
         "_on_handshake",
         "_outgoing",
         "_protocol",
@@ -84,6 +85,7 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
         loop: asyncio.AbstractEventLoop,
         server_hostname: str | None = None,
         on_handshake: Callable[[ssl.SSLObject], None] | None = None,
+        on_failure: Callable[[], None] | None = None,
         handshakes: Handshakes | None = None,
     ) -> None:
         self._protocol = protocol
@@ -93,6 +95,8 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
         self._handshake_timeout = handshake_timeout
         self._loop = loop
         self._on_handshake = on_handshake
+        #: Called when the handshake of a server's connection fails.
+        self._on_failure = on_failure
         self._handshakes = handshakes
         self._transport: asyncio.Transport | None = None
         self._session: ssl.SSLObject | None = None
@@ -297,6 +301,8 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
         if self._server_side and self._handshakes is not None and not self._secured:
             peer = self.get_extra_info("peername") or ("unknown",)
             self._handshakes.log_failure(str(peer[0]), _reason(error))
+            if self._on_failure is not None:
+                self._on_failure()
         self._end_handshake()
         self._unsent.clear()
         self._unsent_bytes = 0

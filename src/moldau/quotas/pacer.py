@@ -54,6 +54,10 @@ class Pacer:
         balance = self._refilled(limit, now_ms)
         return 0 if balance is None or balance >= 0 else math.ceil(-balance / limit * 1000)
 
+    def rate(self, now_ms: int) -> float:
+        """Return what the client uses per second."""
+        return self._rate.measure(now_ms)
+
     def burst(self, limit: float, now_ms: int) -> float:
         """Return how much the client may use at once without being throttled before the next time."""
         windows = self._windows.number - 1 if self._refilled(limit, now_ms) is None else 1

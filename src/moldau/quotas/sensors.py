@@ -7,7 +7,7 @@ the memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 from moldau.metadata.image import QuotaEntity
@@ -48,6 +48,10 @@ class Sensors(Generic[S]):
 
     def __len__(self) -> int:
         return len(self._sensors)
+
+    def __iter__(self) -> Iterator[tuple[QuotaClient, Sensor[S]]]:
+        """Iterate over user and client id, empty if the limit does not depend on it, and their sensors."""
+        return iter(list(self._sensors.items()))
 
     def apply(self, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
         """Take over changed limits; what clients have used so far still counts."""

@@ -95,6 +95,13 @@ class Fetcher:
         self._task: asyncio.Task[None] | None = None
         self._backing_off = False
         self._log_throttle = LogThrottle()
+        #: Fetch requests that were sent.
+        self.requests = 0
+
+    @property
+    def name(self) -> str:
+        """The name of this fetcher as in Kafka's metrics."""
+        return f"ReplicaFetcherThread-{self.number}-{self.leader}"
 
     def __len__(self) -> int:
         return len(self._followed)
@@ -164,6 +171,7 @@ class Fetcher:
             return False
         session = self._session
         session.sent()
+        self.requests += 1
         task = asyncio.get_running_loop().create_task(self._call(request))
         self._in_flight.append((self._number, session, task))
         return True

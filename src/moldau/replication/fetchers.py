@@ -74,6 +74,9 @@ class Fetchers:
         for fetcher in list(self._fetchers.values()):
             yield from fetcher
 
+    def __iter__(self) -> Iterator[Fetcher]:
+        return iter(list(self._fetchers.values()))
+
     @property
     def failed_count(self) -> int:
         """The partitions that their fetcher does not follow any more, until the metadata changes.

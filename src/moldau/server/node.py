@@ -34,6 +34,7 @@ from moldau.security.acl.loading import load_authorizer
 from moldau.server.authentication.connectors import NodeConnectors
 from moldau.server.authentication.credentials import MetadataCredentials
 from moldau.server.authentication.listeners import Authenticators
+from moldau.server.authentication.login_counts import LoginCounts
 from moldau.server.authentication.store_changes import StoreChanges
 from moldau.server.authentication.tls import NodeTls
 from moldau.server.broker import Broker
@@ -105,7 +106,8 @@ class Node:
         self._pool = pool
         self._cleaner = cleaner
         self._on_fatal = on_fatal
-        self._tls = NodeTls(config)
+        self.logins = LoginCounts()
+        self._tls = NodeTls(config, self.logins)
         self._connectors = NodeConnectors.of(config, self._tls, open_connection)
         self._authorizer = load_authorizer(config.texts)
         self._tasks = BackgroundTasks()
@@ -300,6 +302,7 @@ class Node:
             self._clock,
             self._pool,
             self._randomness,
+            self.logins,
         )
 
     async def _lock_folders(self, folders: NodeFolders) -> None:

@@ -104,6 +104,19 @@ def test_followers_that_fetch_are_measured(trio: MeasuredCluster) -> None:
     )
 
 
+def test_fetchers_and_elections_of_leaders_are_measured(trio: MeasuredCluster) -> None:
+    lags = trio.families()["kafka_server_fetcherlagmetrics_consumerlag"].samples
+    assert lags and {sample.labels["clientId"][:22] for sample in lags} == {"ReplicaFetcherThread-0"}
+    manager = "kafka_server_replicafetchermanager_"
+    eventually(lambda: trio.sums(f"{manager}minfetchrate", clientId="Replica") > 0, timeout=20)
+    assert trio.sums(f"{manager}deadthreadcount") == 0
+    elections = "kafka_controller_controllerstats_leaderelectionrateandtimems"
+    count = trio.sums("moldau_controller_leader_elections_total")
+    assert trio.sums(f"{elections}_count") == count
+    raft = "kafka_server_raft_metrics_election_latency_"
+    assert any(trio.value(f"{raft}max", node=node) > 0 for node in (1, 2, 3))
+
+
 def test_a_killed_node_is_seen_by_the_others(trio: MeasuredCluster) -> None:
     """Its partitions are under-replicated or offline, and another node becomes the active controller."""
     cluster = trio.cluster

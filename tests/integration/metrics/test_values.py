@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import gzip
+import socket
 import uuid
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka.admin import AdminClient as KafkaAdmin
 
+from moldau.base.ids import TopicPartition
+from moldau.client.admin import AdminClient
+from moldau.client.admin.topic_types import NewTopic
 from moldau.metrics.catalog.table import FAMILIES
-from tests.harness.scraping import MeasuredCluster
+from tests.harness.scraping import MeasuredCluster, measured_cluster
 from tests.harness.waiting import eventually
 
 TRAFFIC = "kafka_server_brokertopicmetrics_"
@@ -134,3 +139,91 @@ def test_compressed_scrapes_are_served(measured: MeasuredCluster) -> None:
     answer = measured.get("/metrics", headers={"Accept-Encoding": "gzip"})
     assert answer.headers["Content-Encoding"] == "gzip"
     assert gzip.decompress(answer.body).startswith(b"# HELP ")
+
+
+def test_commits_and_rebalances_of_groups_are_counted(measured: MeasuredCluster) -> None:
+    names = "kafka_server_group_coordinator_metrics_"
+    before = {name: measured.value(f"{names}{name}_count") for name in ("offset_commit", "offset_deletion")}
+    rebalances = measured.value(f"{names}group_completed_rebalance_count")
+    topic = f"commits-{uuid.uuid4().hex[:8]}"
+    produce(measured, topic, 3)
+    consume(measured, topic, 3, f"group-{topic}")
+    assert measured.value(f"{names}offset_commit_count") > before["offset_commit"]
+    assert measured.value(f"{names}group_completed_rebalance_count") > rebalances
+    with AdminClient(measured.cluster.bootstrap_servers) as admin:
+
+        def rate() -> float:
+            admin.alter_group_offsets(f"group-{topic}", {TopicPartition(topic, 0): 1})
+            return measured.value(f"{names}offset_commit_rate")
+
+        eventually(rate, timeout=30, what="the rate is above 0")
+        admin.delete_group_offsets(f"group-{topic}", [TopicPartition(topic, 0)])
+    assert measured.value(f"{names}offset_deletion_count") > before["offset_deletion"]
+
+
+def test_a_flush_after_every_record_is_measured(measured: MeasuredCluster) -> None:
+    name = "kafka_log_logflushstats_logflushrateandtimems"
+    topic = f"flushed-{uuid.uuid4().hex[:8]}"
+    with AdminClient(measured.cluster.bootstrap_servers) as admin:
+        assert admin.create_topics([NewTopic(topic, 1, 1, configs={"flush.messages": "1"})]) == {topic: None}
+    before = measured.value(f"{name}_count")
+    for _ in range(3):
+        produce(measured, topic, 1)
+    assert measured.value(f"{name}_count") >= before + 3
+    assert measured.value(f"{name}_sum") > 0 and measured.value(name, quantile="0.99") > 0
+
+
+def test_sizes_of_requests_are_measured(measured: MeasuredCluster) -> None:
+    name = "kafka_network_requestmetrics_requestbytes"
+    topic = f"sizes-{uuid.uuid4().hex[:8]}"
+    before = measured.value(f"{name}_sum", request="Produce")
+    produce(measured, topic, 1000)
+    assert 100_000 < measured.value(f"{name}_sum", request="Produce") - before < 150_000
+    assert measured.value(name, request="Produce", quantile="0.999") > 100
+    count = measured.value(f"{name}_count", request="Produce")
+    assert count == measured.value("kafka_network_requestmetrics_totaltimems_count", request="Produce")
+
+
+def test_one_processor_and_one_release(measured: MeasuredCluster) -> None:
+    idle = measured.value("kafka_network_processor_idle_percent", networkProcessor="0")
+    assert 0 <= idle <= 1
+    assert measured.value("kafka_server_app_info", id="1", version="4.3.0") == 1
+    assert measured.value("kafka_server_app_info_starttimems", id="1") > 1.6e12
+    assert 0 <= measured.value("kafka_server_raft_metrics_poll_idle_ratio_avg") <= 1
+
+
+def test_a_throttled_client_has_figures(measured: MeasuredCluster) -> None:
+    client_id, topic = f"throttled-{uuid.uuid4().hex[:8]}", f"quota-{uuid.uuid4().hex[:8]}"
+    with AdminClient(measured.cluster.bootstrap_servers) as admin:
+        admin.alter_client_quotas((("client-id", client_id),), {"producer_byte_rate": 1000.0})
+    produce(measured, topic, 100, **{"client.id": client_id})
+    labels = {"user": "", "client_id": client_id}
+    assert measured.value("kafka_server_produce_byte_rate", **labels) > 1000
+    assert measured.value("kafka_server_produce_throttle_time", **labels) > 0
+    assert measured.value("moldau_quota_throttled_clients", quota="producer_byte_rate") >= 1
+
+
+def test_logins_and_handshakes_are_counted_by_listener() -> None:
+    with measured_cluster(security="SCRAM-SHA-512") as secured:
+        client = secured.cluster.librdkafka_config
+        good, bad = client, {**client, "sasl.password": "wrong", "log_level": 0}
+        KafkaAdmin(good).list_topics(timeout=10)
+        names = "kafka_server_socket_server_metrics_"
+        [listener] = {
+            sample.labels["listener"]
+            for sample in secured.families()[f"{names}successful_authentication"].samples
+            if sample.value > 0
+        }
+        labels = {"listener": listener, "networkProcessor": "0"}
+        assert secured.value(f"{names}failed_authentication_total", **labels) == 0
+        with pytest.raises(KafkaException):
+            KafkaAdmin(bad).list_topics(timeout=2)
+        eventually(lambda: secured.value(f"{names}failed_authentication_total", **labels) >= 1)
+        assert secured.value("moldau_tls_handshakes_total", listener=listener, result="successful") >= 2
+        failed = secured.value(f"{names}failed_authentication_total", **labels)
+        with socket.create_connection(("127.0.0.1", secured.cluster.node(1).port)) as plain:
+            plain.sendall(b"not TLS")
+        eventually(
+            lambda: secured.value("moldau_tls_handshakes_total", listener=listener, result="failed") >= 1
+        )
+        assert secured.value(f"{names}failed_authentication_total", **labels) > failed

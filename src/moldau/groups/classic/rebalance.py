@@ -143,6 +143,7 @@ class ClassicRebalances:
             return
         self._context.timers.cancel(join_key(group.group_id))
         group.next_generation(self._context.clock.time_ms())
+        self._context.counts.completed_rebalances += 1
         awaiting, group.awaiting_join = group.awaiting_join, {}
         for member in group.members.values():
             promise = awaiting.get(member.member_id)

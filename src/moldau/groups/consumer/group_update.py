@@ -198,6 +198,7 @@ class GroupUpdate(DecisionBuilder[Entry]):
 
     def bump_epoch(self, metadata_hash: int) -> None:
         self.epoch = self.group.epoch + 1
+        self._context.group_context.counts.consumer_rebalances += 1
         self.records.append(epoch_record(self.group.group_id, self.epoch, metadata_hash))
         logger.info("the epoch of group %s is %d", self.group.group_id, self.epoch)
 

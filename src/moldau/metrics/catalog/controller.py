@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from moldau.metrics.family import ACTIVE_CONTROLLER, EVERY_BROKER, Family, counter, gauge
+from moldau.metrics.family import ACTIVE_CONTROLLER, EVERY_BROKER, Family, counter, gauge, summary
 
 _CONTROLLER: Final = "kafka_controller_kafkacontroller_"
 
@@ -41,6 +41,12 @@ NEW_ACTIVE: Final = counter(
 LEADER_ELECTIONS: Final = counter(
     "moldau_controller_leader_elections_total",
     "Partitions that got a new leader.",
+    reported_by=ACTIVE_CONTROLLER,
+)
+ELECTION_TIME: Final = summary(
+    "kafka_controller_controllerstats_leaderelectionrateandtimems",
+    "Partitions that got a new leader; the time is the mean time in which decisions of the controller are "
+    "committed.",
     reported_by=ACTIVE_CONTROLLER,
 )
 UNCLEAN_ELECTIONS: Final = counter(
@@ -95,6 +101,7 @@ FAMILIES: Final = (
     LAST_APPLIED,
     NEW_ACTIVE,
     LEADER_ELECTIONS,
+    ELECTION_TIME,
     UNCLEAN_ELECTIONS,
     BROKER_STATE,
     BROKER_APPLIED,

@@ -53,6 +53,24 @@ STREAMS_GROUPS: Final = gauge(
     ("state",),
     reported_by=_COORDINATOR,
 )
+
+
+def _events(name: str, help_text: str) -> tuple[Family, Family]:
+    """The number since the start and the rate, as Kafka's meters have both."""
+    prefix = f"kafka_server_group_coordinator_metrics_{name}"
+    return (
+        gauge(f"{prefix}_count", f"{help_text}, since the start.", reported_by=_COORDINATOR),
+        gauge(f"{prefix}_rate", f"{help_text}, per second in the last minute.", reported_by=_COORDINATOR),
+    )
+
+
+#: By the field of `GroupCounts`.
+EVENTS: Final = {
+    "offset_commits": _events("offset_commit", "Committed offsets"),
+    "offset_deletions": _events("offset_deletion", "Deleted offsets"),
+    "completed_rebalances": _events("group_completed_rebalance", "Generations of classic groups"),
+    "consumer_rebalances": _events("consumer_group_rebalance", "Epochs of groups of the consumer protocol"),
+}
 PARTITIONS: Final = gauge(
     "kafka_server_group_coordinator_metrics_num_partitions",
     "Partitions of `__consumer_offsets` that this node leads, by state.",
@@ -77,6 +95,7 @@ FAMILIES: Final = (
     CONSUMER_GROUPS,
     SHARE_GROUPS,
     STREAMS_GROUPS,
+    *(family for pair in EVENTS.values() for family in pair),
     PARTITIONS,
     TRANSACTION_PARTITIONS,
     TRANSACTIONS,

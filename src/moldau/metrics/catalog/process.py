@@ -7,6 +7,14 @@ from typing import Final
 from moldau.metrics.family import counter, gauge, summary
 
 BUILD_INFO: Final = gauge("moldau_build_info", "1, with the release.", ("version", "python"))
+APP_INFO: Final = gauge(
+    "kafka_server_app_info",
+    "1, with the release of Apache Kafka whose protocol is served.",
+    ("id", "version"),
+)
+START_TIME_MS: Final = gauge(
+    "kafka_server_app_info_starttimems", "Start of the process, in milliseconds since 1970.", ("id",)
+)
 CPU_SECONDS: Final = counter("process_cpu_seconds_total", "Processor time, user and system.")
 OPEN_FDS: Final = gauge("process_open_fds", "Open file descriptors.")
 MAX_FDS: Final = gauge("process_max_fds", "Limit of open file descriptors.")
@@ -42,6 +50,8 @@ OMITTED: Final = gauge(
 
 FAMILIES: Final = (
     BUILD_INFO,
+    APP_INFO,
+    START_TIME_MS,
     CPU_SECONDS,
     OPEN_FDS,
     MAX_FDS,

@@ -27,6 +27,15 @@ COMMIT_LATENCY: Final = _in_both(
     "commit_latency_avg",
     "Mean time in ms until decisions of the active controller are committed, in the last minute.",
 )
+ELECTION_LATENCY: Final = _in_both(
+    "election_latency_avg", "Mean time in ms without a leader, of the last elections that this node has seen."
+)
+ELECTION_LATENCY_MAX: Final = _in_both(
+    "election_latency_max", "Longest time in ms without a leader, of the last elections."
+)
+POLL_IDLE: Final = _in_both(
+    "poll_idle_ratio_avg", "Share of the last minute in which the event loop used no processor, 0 to 1."
+)
 APPEND_RATE: Final = _in_both(
     "append_records_rate", "Records per second that this node, as the leader, appended in the last minute."
 )
@@ -63,6 +72,9 @@ FAMILIES: Final = (
     *LOG_END_OFFSET,
     *VOTERS,
     *COMMIT_LATENCY,
+    *ELECTION_LATENCY,
+    *ELECTION_LATENCY_MAX,
+    *POLL_IDLE,
     *APPEND_RATE,
     *FETCH_RATE,
     *CHANNEL_REQUESTS,

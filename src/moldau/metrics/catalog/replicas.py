@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from moldau.metrics.family import EVERY_BROKER, Family, counter, gauge
+from moldau.metrics.family import EVERY_BROKER, Family, counter, gauge, summary
 
 _MANAGER: Final = "kafka_server_replicamanager_"
 _PARTITION: Final = ("topic", "partition")
@@ -54,6 +54,24 @@ FAILED_ISR_UPDATES: Final = counter(
 MAX_LAG: Final = gauge(
     "kafka_server_replicafetchermanager_maxlag",
     "Largest number of records by which a replica of this broker is behind its leader.",
+    ("clientId",),
+    reported_by="follower",
+)
+FETCHER_LAG: Final = gauge(
+    "kafka_server_fetcherlagmetrics_consumerlag",
+    "Records by which a replica of this broker is behind its leader; `clientId` names the fetcher.",
+    ("clientId", *_PARTITION),
+    reported_by="follower",
+)
+MIN_FETCH_RATE: Final = gauge(
+    "kafka_server_replicafetchermanager_minfetchrate",
+    "Fetch requests per second of the slowest replica fetcher, in the last minute; 0 without one.",
+    ("clientId",),
+    reported_by="follower",
+)
+DEAD_FETCHERS: Final = gauge(
+    "kafka_server_replicafetchermanager_deadthreadcount",
+    "Always 0: a fetcher that fails starts again.",
     ("clientId",),
     reported_by="follower",
 )
@@ -108,6 +126,11 @@ DIRECTORY_OFFLINE: Final = gauge(
     ("logDirectory",),
     reported_by=EVERY_BROKER,
 )
+FLUSH_TIME: Final = summary(
+    "kafka_log_logflushstats_logflushrateandtimems",
+    "Time of the flushes of logs: `log.flush.*`, closed segments, and `acks=all` with `flush.messages`.",
+    reported_by=EVERY_BROKER,
+)
 UNCLEANABLE: Final = gauge(
     "kafka_log_logcleanermanager_uncleanablepartitionscount",
     "Logs that the cleaner has given up.",
@@ -128,6 +151,9 @@ FAMILIES: Final = (
     ISR_EXPANDS,
     FAILED_ISR_UPDATES,
     MAX_LAG,
+    FETCHER_LAG,
+    MIN_FETCH_RATE,
+    DEAD_FETCHERS,
     FAILED_PARTITIONS,
     PURGATORY,
     FETCH_SESSIONS,
@@ -146,4 +172,5 @@ FAMILIES: Final = (
     OFFLINE_DIRECTORIES,
     DIRECTORY_OFFLINE,
     UNCLEANABLE,
+    FLUSH_TIME,
 )

@@ -17,6 +17,18 @@ def _phase(name: str, help_text: str) -> Family:
     return summary(f"{_PREFIX}{name}", help_text, ("request",))
 
 
+_SOCKET_SERVER: Final = "kafka_server_socket_server_metrics_"
+_LISTENER: Final = ("listener", "networkProcessor")
+
+
+def _of_listener(name: str, help_text: str) -> Family:
+    return gauge(f"{_SOCKET_SERVER}{name}", help_text, _LISTENER)
+
+
+def _logins(name: str, help_text: str) -> Family:
+    return counter(f"{_SOCKET_SERVER}{name}_total", help_text, _LISTENER)
+
+
 REQUESTS: Final = counter(f"{_PREFIX}requests_total", "Requests that were answered.", ("request", "version"))
 ERRORS: Final = counter(
     f"{_PREFIX}errors_total",
@@ -28,6 +40,7 @@ LOCAL_TIME: Final = _phase("localtimems", "Time of a request on the event loop b
 REMOTE_TIME: Final = _phase(
     "remotetimems", "Time that a request waits: for replicas, a flush, records, the disk or another node."
 )
+REQUEST_BYTES: Final = _phase("requestbytes", "Size of requests.")
 THROTTLE_TIME: Final = _phase("throttletimems", "Time for which a quota mutes the connection.")
 REQUEST_QUEUE_TIME: Final = _phase("requestqueuetimems", "Time in the request queue: 0, there is none.")
 RESPONSE_QUEUE_TIME: Final = _phase("responsequeuetimems", "Time in the response queue: 0, there is none.")
@@ -47,6 +60,15 @@ HANDLER_IDLE: Final = gauge(
 NETWORK_IDLE: Final = gauge(
     "kafka_network_socketserver_networkprocessoravgidle_percent",
     "As `requesthandleravgidle_percent`: one event loop does both.",
+)
+#: As the JMX exporter's example rules and as Kafka's own reporter spell it.
+PROCESSOR_IDLE: Final = tuple(
+    gauge(
+        f"kafka_network_processor_{name}",
+        "As `requesthandleravgidle_percent`: a node has one network processor, its event loop.",
+        ("networkProcessor",),
+    )
+    for name in ("idle_percent", "idlepercent")
 )
 CONNECTIONS: Final = gauge(
     "kafka_server_socket_server_metrics_connection_count",
@@ -68,6 +90,28 @@ CLIENT_SOFTWARE: Final = gauge(
     "Open connections by the software of the client (KIP-511).",
     ("clientSoftwareName", "clientSoftwareVersion", "listener", "networkProcessor"),
 )
+CONNECTION_CREATION_RATE: Final = _of_listener("connection_creation_rate", "Connections admitted per second.")
+CONNECTION_CLOSE_RATE: Final = _of_listener("connection_close_rate", "Connections closed per second.")
+EXPIRED_CONNECTIONS: Final = _of_listener(
+    "expired_connections_killed_count",
+    "Connections that were closed because their SASL session had ended (KIP-368).",
+)
+SUCCESSFUL_LOGINS: Final = _logins("successful_authentication", "Logins with SASL, or with TLS alone.")
+FAILED_LOGINS: Final = _logins("failed_authentication", "Failed logins and TLS handshakes.")
+SUCCESSFUL_RELOGINS: Final = _logins("successful_reauthentication", "Re-authentications (KIP-368).")
+FAILED_RELOGINS: Final = _logins("failed_reauthentication", "Failed re-authentications.")
+LOGIN_RATES: Final = {
+    family: _of_listener(
+        family.name.removeprefix(_SOCKET_SERVER).replace("_total", "_rate"),
+        f"Rate of `{family.name.removeprefix(_SOCKET_SERVER)}` per second in the last minute.",
+    )
+    for family in (SUCCESSFUL_LOGINS, FAILED_LOGINS, SUCCESSFUL_RELOGINS, FAILED_RELOGINS)
+}
+TLS_HANDSHAKES: Final = counter(
+    "moldau_tls_handshakes_total",
+    "TLS handshakes of clients, `successful` or `failed`.",
+    ("listener", "result"),
+)
 UNSENT_BYTES: Final = gauge(
     "moldau_unsent_response_bytes", "Bytes of responses that clients do not read, of stalled connections."
 )
@@ -82,14 +126,22 @@ FAMILIES: Final = (
     LOCAL_TIME,
     REMOTE_TIME,
     THROTTLE_TIME,
+    REQUEST_BYTES,
     *ZERO_PHASES,
     REQUEST_QUEUE_SIZE,
     RESPONSE_QUEUE_SIZE,
     HANDLER_IDLE,
     NETWORK_IDLE,
+    *PROCESSOR_IDLE,
     CONNECTIONS,
     CONNECTIONS_CREATED,
     CONNECTIONS_CLOSED,
     CLIENT_SOFTWARE,
+    CONNECTION_CREATION_RATE,
+    CONNECTION_CLOSE_RATE,
+    EXPIRED_CONNECTIONS,
+    *LOGIN_RATES,
+    *LOGIN_RATES.values(),
+    TLS_HANDSHAKES,
     UNSENT_BYTES,
 )

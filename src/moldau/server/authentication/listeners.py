@@ -20,6 +20,7 @@ from moldau.server.authentication.authentication import (
     NoAuthentication,
 )
 from moldau.server.authentication.credentials import MetadataCredentials
+from moldau.server.authentication.login_counts import LoginCounts
 from moldau.server.authentication.tls import NodeTls
 from moldau.server.dispatch.context import ListenerContext
 
@@ -49,6 +50,7 @@ class Authenticators:
     clock: Clock
     pool: Pool
     randomness: Randomness
+    logins: LoginCounts
 
     def of(self, listener: ListenerContext) -> Authentication:
         match listener.security_protocol:
@@ -104,7 +106,8 @@ class Authenticators:
                 for each in mechanisms
             },
         )
-        return SaslAuthentication(settings, create, listener, self.clock, self._login_pool(mechanisms))
+        pool = self._login_pool(mechanisms)
+        return SaslAuthentication(settings, create, listener, self.clock, pool, self.logins)
 
     def _login_pool(self, mechanisms: Sequence[str]) -> Pool:
         """Return threads for logins that wait for other servers: the pool of the disks must not wait, too."""

@@ -34,6 +34,7 @@ from moldau.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHa
 from moldau.protocol.schema import Message
 from moldau.security.principal import ANONYMOUS, KafkaPrincipal
 from moldau.security.sasl.mechanism import SaslError, SaslServer
+from moldau.server.authentication.login_counts import LoginCounts, LoginOutcome
 from moldau.server.dispatch.audit import login_failed
 from moldau.server.dispatch.context import ListenerContext, RequestContext
 from moldau.server.dispatch.dispatcher import failure
@@ -107,12 +108,14 @@ class SaslAuthentication:
         listener: ListenerContext,
         clock: Clock,
         pool: Pool,
+        logins: LoginCounts | None = None,
     ) -> None:
         self._settings = settings
         self._create_server = create_server
         self._listener = listener
         self._clock = clock
         self._pool = pool
+        self._counts = logins or LoginCounts()
         self._logins: dict[Connection, _Login] = {}
 
     def intercept(self, connection: Connection, frame: memoryview) -> Response | None:
@@ -149,6 +152,7 @@ class SaslAuthentication:
             login.state = _State.HANDSHAKE
             return True
         if now > ends_at:
+            self._counts.add(self._listener.name, LoginOutcome.EXPIRED)
             raise CloseConnection("the SASL session has ended and the client did not re-authenticate")
         return False
 
@@ -169,6 +173,9 @@ class SaslAuthentication:
         connection.session_ends_at = self._clock.monotonic() + lifetime_ms / 1000 if lifetimes else None
         connection.limit_frames(self._settings.max_request_size)
         login.state, login.exchange = None, None
+        again = login.previous is not None
+        outcome = LoginOutcome.REAUTHENTICATED if again else LoginOutcome.SUCCESSFUL
+        self._counts.add(self._listener.name, outcome)
         return lifetime_ms
 
     # The exchange.
@@ -182,6 +189,9 @@ class SaslAuthentication:
             return self._handshake(connection, login, frame)
         except _LoginRefused as refused:
             login.state = _State.FAILED
+            again = login.previous is not None
+            outcome = LoginOutcome.REAUTHENTICATION_FAILED if again else LoginOutcome.FAILED
+            self._counts.add(self._listener.name, outcome)
             logger.info(
                 "Failed %s with /%s (%s) (%s)",
                 login.activity,

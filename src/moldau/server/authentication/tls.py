@@ -21,9 +21,10 @@ from moldau.config.broker.config import BrokerConfig
 from moldau.config.definition import ConfigError
 from moldau.network.connection import Connection
 from moldau.network.handshakes import Handshakes
+from moldau.server.authentication.login_counts import LoginCounts, LoginOutcome
 
 if TYPE_CHECKING:
-    from ssl import SSLContext
+    from ssl import SSLContext, SSLObject
 
     from moldau.security.tls.settings import TlsSettings
 
@@ -56,8 +57,9 @@ class _Loaded:
 class ListenerTls:
     """The TLS contexts of one listener, of this node or only of others."""
 
-    def __init__(self, name: str, handshakes: Handshakes, config: BrokerConfig) -> None:
+    def __init__(self, name: str, handshakes: Handshakes, config: BrokerConfig, logins: LoginCounts) -> None:
         self._name = name
+        self._logins = logins
         self._handshakes = handshakes
         self._config = config
         self._loaded: _Loaded | None = None
@@ -78,13 +80,18 @@ class ListenerTls:
     ) -> asyncio.BufferedProtocol:
         from moldau.network.tls import TlsLayer
 
+        def secured(_: SSLObject) -> None:
+            self._logins.add(self._name, LoginOutcome.SECURED)
+            on_secured()
+
         return TlsLayer(
             connection,
             self.server(),
             server_side=True,
             handshake_timeout=_HANDSHAKE_SECONDS,
             loop=loop,
-            on_handshake=lambda _: on_secured(),
+            on_handshake=secured,
+            on_failure=lambda: self._logins.add(self._name, LoginOutcome.HANDSHAKE_FAILED),
             handshakes=self._handshakes,
         )
 
@@ -173,8 +180,9 @@ class ListenerTls:
 class NodeTls:
     """The TLS of all listeners of a node, by name."""
 
-    def __init__(self, config: BrokerConfig) -> None:
+    def __init__(self, config: BrokerConfig, logins: LoginCounts | None = None) -> None:
         self._config = config
+        self._logins = logins or LoginCounts()
         self._handshakes = Handshakes()
         self._listeners: dict[str, ListenerTls] = {}
 
@@ -198,7 +206,7 @@ class NodeTls:
         if self._config.protocol_map.get(name, "") not in SECURED:
             return None
         if name not in self._listeners:
-            self._listeners[name] = ListenerTls(name, self._handshakes, self._config)
+            self._listeners[name] = ListenerTls(name, self._handshakes, self._config, self._logins)
         return self._listeners[name]
 
     def check(self, config: BrokerConfig) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from moldau.base.ids import CONSUMER_OFFSETS_TOPIC
 from moldau.controller.topics.lifecycle import create_topics
+from moldau.groups.counts import GroupCounts
 from moldau.groups.context import GroupContext
 from moldau.groups.settings import GroupSettings
 from moldau.groups.shard import GroupShard
@@ -36,12 +37,17 @@ class Coordinators:
         node_id, metadata, settings = services.id, services.metadata, services.settings
         clock, pool, peers = services.clock, services.pool, services.broker_peers
         self._controller = services.controller
+        self.group_counts = GroupCounts()
         self.groups: Coordinator[GroupShard] = Coordinator(
             CONSUMER_OFFSETS_TOPIC,
             CONSUMER_OFFSETS,
             lambda index, leader_epoch, timers: GroupShard(
                 GroupContext(
-                    timers, clock, services.randomness, lambda: GroupSettings.from_config(settings.config)
+                    timers,
+                    clock,
+                    services.randomness,
+                    lambda: GroupSettings.from_config(settings.config),
+                    counts=self.group_counts,
                 )
             ),
             replicas=replicas,

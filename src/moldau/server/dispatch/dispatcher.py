@@ -82,7 +82,7 @@ class ApiDispatcher:
         )
         if meter is not None and not meter.decoded(context, request):
             meter = None
-        return self._run(served, header, context, request, meter, begin)
+        return self._run(served, header, context, request, meter, begin, len(frame))
 
     def disconnected(self, connection: Connection) -> None:
         self._authentication.disconnected(connection)
@@ -96,6 +96,7 @@ class ApiDispatcher:
         request: Message,
         meter: RequestMeter | None,
         begin: float,
+        size: int,
     ) -> Response:
         try:
             result = self._handlers[header.api_key](context, request)
@@ -111,7 +112,7 @@ class ApiDispatcher:
             response = Response(encode_frame(header, result))
             if begin:
                 if self._requests is not None:
-                    self._requests.answered(header, request, result, begin)
+                    self._requests.answered(header, request, result, begin, size)
                 if self._log.enabled:
                     elapsed_ms = (monotonic() - begin) * 1000
                     self._log.completed(served.api.name, context, result, elapsed_ms, elapsed_ms)
@@ -122,7 +123,7 @@ class ApiDispatcher:
                 context.connection.keep_frame()
             overlapping, result = result.overlapping, result.response
         handled = monotonic() if begin else 0.0
-        pending = self._later(served, header, context, request, result, meter, begin, handled)
+        pending = self._later(served, header, context, request, result, meter, begin, handled, size)
         return Response(pending=pending, overlapping=overlapping)
 
     async def _later(
@@ -135,11 +136,12 @@ class ApiDispatcher:
         meter: RequestMeter | None,
         begin: float,
         handled: float,
+        size: int,
     ) -> Parts:
         """Return the response of a handler that returned at `handled`; 0 if the request is not measured."""
         waiting = None
         if begin and self._requests is not None:
-            waiting = self._requests.waiting(header, request, begin, handled)
+            waiting = self._requests.waiting(header, request, begin, handled, size)
         try:
             response = await (result if meter is None else meter.measured(result))
         except CloseConnection:

@@ -9,7 +9,7 @@ buckets.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from operator import add
 from typing import Any
 
@@ -30,6 +30,7 @@ class RequestRecorder:
 
     __slots__ = (
         "at_once",
+        "bytes",
         "errors",
         "has_error",
         "has_throttle",
@@ -59,13 +60,15 @@ class RequestRecorder:
         self.local = Latencies()
         self.remote = Latencies()
         self.throttle = Latencies()
+        #: Sizes in bytes, in the buckets of durations.
+        self.bytes = Latencies()
 
     @property
     def count(self) -> int:
         return sum(self.versions.values())
 
     def rotate(self) -> None:
-        for each in (self.at_once, self.total, self.local, self.remote, self.throttle):
+        for each in (self.at_once, self.total, self.local, self.remote, self.throttle, self.bytes):
             each.rotate()
 
     def total_counts(self) -> list[int]:
@@ -100,7 +103,7 @@ class _Durations:
     many, some are taken for the quantiles; number and sum are exact.
     """
 
-    __slots__ = ("at_once", "has_error", "has_throttle", "local", "recorder", "remote", "version")
+    __slots__ = ("at_once", "has_error", "has_throttle", "local", "recorder", "remote", "sizes", "version")
 
     def __init__(self, recorder: RequestRecorder, version: int) -> None:
         self.recorder = recorder
@@ -110,30 +113,34 @@ class _Durations:
         self.at_once: list[float] = []
         self.local: list[float] = []
         self.remote: list[float] = []
+        self.sizes: list[int] = []
 
     def fold(self) -> None:
+        if self.sizes:
+            sizes, self.sizes = self.sizes, []
+            _count(self.recorder.bytes, sizes, 1)
         if self.at_once:
             seconds, self.at_once = self.at_once, []
             self.recorder.versions[self.version] += len(seconds)
-            _count(self.recorder.at_once, seconds)
+            _count(self.recorder.at_once, seconds, _MICROSECONDS)
         if self.local:
             local, self.local = self.local, []
             remote, self.remote = self.remote, []
             self.recorder.versions[self.version] += len(local)
-            _count(self.recorder.local, local)
-            _count(self.recorder.remote, remote)
-            _count(self.recorder.total, list(map(add, local, remote)))
+            _count(self.recorder.local, local, _MICROSECONDS)
+            _count(self.recorder.remote, remote, _MICROSECONDS)
+            _count(self.recorder.total, list(map(add, local, remote)), _MICROSECONDS)
 
 
-def _count(latencies: Latencies, seconds: list[float]) -> None:
-    number = len(seconds)
+def _count(latencies: Latencies, values: Sequence[float], scale: float) -> None:
+    number = len(values)
     latencies.count += number
-    latencies.sum_us += round(sum(seconds) * _MICROSECONDS)
+    latencies.sum_us += round(sum(values) * scale)
     # Odd, so that requests in a regular order are taken from all places of it.
     step = 1 if number <= _SAMPLES else (number - 1) // _SAMPLES + 1 | 1
     counts = latencies.counts
     for first in range(0, number, step):
-        counts[bucket_of(int(seconds[first] * _MICROSECONDS))] += min(step, number - first)
+        counts[bucket_of(int(values[first] * scale))] += min(step, number - first)
 
 
 #: By version; None before the first request.
@@ -172,19 +179,24 @@ class RequestMetrics:
     # For the dispatcher.
 
     def waiting(
-        self, header: RequestHeader, request: Message, begin: float, handled: float
+        self, header: RequestHeader, request: Message, begin: float, handled: float, size: int
     ) -> WaitingRequest:
-        """Return the measurement of a request whose handler returned at `handled` without a response."""
+        """Return the measurement of a request of `size` bytes whose handler returned at `handled` without a
+        response."""
         durations = self._durations[header.api_key][header.api_version]
         if durations is None:
             durations = self._durations_of(header, request)
+        durations.sizes.append(size)
         return WaitingRequest(durations, self.now, begin, handled)
 
-    def answered(self, header: RequestHeader, request: Message, response: Any, begin: float) -> None:
+    def answered(
+        self, header: RequestHeader, request: Message, response: Any, begin: float, size: int
+    ) -> None:
         """Record a request that is answered at once; `response` is None for acks=0."""
         durations = self._durations[header.api_key][header.api_version]
         if durations is None:
             durations = self._durations_of(header, request)
+        durations.sizes.append(size)
         durations.at_once.append(self.now() - begin)
         if response is not None and (
             (durations.has_throttle and response.throttle_time_ms)

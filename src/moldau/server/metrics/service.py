@@ -65,7 +65,7 @@ class NodeMetrics:
     def _rotate(self) -> None:
         """Begin a new minute of the quantiles."""
         self.requests.rotate()
-        self._collector.sampler.lag.rotate()
+        self._collector.rotate()
         self._rotation = asyncio.get_running_loop().call_later(_ROTATE_S, self._rotate)
 
     # Routes.

@@ -9,19 +9,32 @@ from __future__ import annotations
 
 import errno
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, deque
 
 from moldau.storage.disk.disk import Disk, File
 
 DEFAULT_LIMIT = 768
+_MOST_FLUSHES = 4096
 _TOO_MANY = frozenset({errno.EMFILE, errno.ENFILE})
 
 
+class FlushTimes:
+    """How long the flushes of logs took. Written by pool threads; appending to a deque is atomic."""
+
+    __slots__ = ("recent",)
+
+    def __init__(self) -> None:
+        #: In seconds, of flushes that metrics have not read yet; the oldest are dropped.
+        self.recent: deque[float] = deque(maxlen=_MOST_FLUSHES)
+
+
 class OpenFiles:
-    __slots__ = ("_files", "_limit", "_lock", "disk")
+    __slots__ = ("_files", "_limit", "_lock", "disk", "flushes")
 
     def __init__(self, disk: Disk, limit: int = DEFAULT_LIMIT) -> None:
         self.disk = disk
+        #: Of all logs that share these files.
+        self.flushes = FlushTimes()
         self._limit = limit
         self._files: OrderedDict[str, File] = OrderedDict()
         self._lock = threading.Lock()

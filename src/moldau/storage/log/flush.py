@@ -74,6 +74,7 @@ class LogFlusher:
         """Sync everything below an offset (default: the log end); return the recovery point."""
         segments = self._segments
         with self.lock:
+            begin = self._clock.monotonic()
             target = segments.end_offset if up_to is None else up_to
             while target > self.recovery_point:
                 generation, retreats = segments.generation, self._retreats
@@ -91,6 +92,7 @@ class LogFlusher:
                 with segments.change_lock:
                     if retreats == self._retreats:
                         self.recovery_point = max(self.recovery_point, target)
+                segments.open_files.flushes.recent.append(self._clock.monotonic() - begin)
                 break
             self._last_flush_ms = self._clock.time_ms()
             return self.recovery_point

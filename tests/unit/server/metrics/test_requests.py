@@ -34,7 +34,7 @@ def test_a_request_answered_at_once_has_no_remote_time() -> None:
     metrics = RequestMetrics(clock)
     clock.now += 0.002
     response = HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS, throttle_time_ms=30)
-    metrics.answered(header(ApiKey.HEARTBEAT), HeartbeatRequest(), response, 100.0)
+    metrics.answered(header(ApiKey.HEARTBEAT), HeartbeatRequest(), response, 100.0, 40)
     metrics.fold()
     recorder = next(each for each in metrics if each.name == "Heartbeat")
     assert (recorder.count, recorder.versions[4]) == (1, 1)
@@ -55,7 +55,7 @@ def test_a_request_that_waits_has_three_times() -> None:
     clock = Seconds()
     metrics = RequestMetrics(clock)
     clock.now += 0.001
-    waiting = metrics.waiting(header(ApiKey.PRODUCE, 9), ProduceRequest(), 100.0, clock.now)
+    waiting = metrics.waiting(header(ApiKey.PRODUCE, 9), ProduceRequest(), 100.0, clock.now, 40)
     recorder = next(each for each in metrics if each.name == "Produce")
     assert recorder.waiting == 1
     clock.now += 0.009
@@ -71,7 +71,7 @@ def test_followers_and_consumers_are_kept_apart() -> None:
     metrics = RequestMetrics(Seconds())
     follower = FetchRequest(replica_state=ReplicaState(replica_id=2))
     for request in (FetchRequest(), follower, FetchRequest(replica_id=3)):
-        metrics.answered(header(ApiKey.FETCH, 12), request, FetchResponse(), 100.0)
+        metrics.answered(header(ApiKey.FETCH, 12), request, FetchResponse(), 100.0, 40)
     metrics.fold()
     assert (metrics.fetch_consumer.count, metrics.fetch_follower.count) == (1, 2)
 
@@ -80,7 +80,7 @@ def test_a_request_of_many_minutes_is_counted() -> None:
     clock = Seconds()
     metrics = RequestMetrics(clock)
     clock.now += 3600
-    metrics.answered(header(ApiKey.PRODUCE, 9), ProduceRequest(), None, 100.0)
+    metrics.answered(header(ApiKey.PRODUCE, 9), ProduceRequest(), None, 100.0, 40)
     metrics.fold()
     recorder = next(each for each in metrics if each.name == "Produce")
     assert sum(recorder.total_counts()) == 1
@@ -91,7 +91,7 @@ def test_number_and_sum_of_very_many_requests_are_exact() -> None:
     metrics = RequestMetrics(clock)
     for number in range(10_001):
         clock.now = 100 + 0.001 * (1 + number % 10)
-        metrics.answered(header(ApiKey.PRODUCE, 9), ProduceRequest(), None, 100.0)
+        metrics.answered(header(ApiKey.PRODUCE, 9), ProduceRequest(), None, 100.0, 40)
     metrics.fold()
     recorder = next(each for each in metrics if each.name == "Produce")
     assert (recorder.count, sum(recorder.total_counts())) == (10_001, 10_001)
@@ -104,7 +104,7 @@ def test_numbers_and_sums_of_very_many_requests_that_wait_are_exact() -> None:
     metrics = RequestMetrics(clock)
     for number in range(5001):
         clock.now = 100.001
-        waiting = metrics.waiting(header(ApiKey.PRODUCE, 9), ProduceRequest(), 100.0, clock.now)
+        waiting = metrics.waiting(header(ApiKey.PRODUCE, 9), ProduceRequest(), 100.0, clock.now, 40)
         clock.now += 0.001 * (1 + number % 10)
         waiting.end()
         waiting.answered(ProduceResponse(throttle_time_ms=number % 2))
@@ -140,10 +140,10 @@ def test_recording_takes_few_calls() -> None:
     produce, produced = ProduceRequest(), ProduceResponse()
     fetch, fetched = FetchRequest(), FetchResponse()
     produce_header, fetch_header = header(ApiKey.PRODUCE, 9), header(ApiKey.FETCH, 12)
-    metrics.answered(produce_header, produce, produced, 100.0)
-    metrics.answered(fetch_header, fetch, fetched, 100.0)
-    waiting = metrics.waiting(produce_header, produce, 100.0, 100.0)
-    assert calls_of(lambda: metrics.answered(produce_header, produce, produced, 100.0)) == 3
-    assert calls_of(lambda: metrics.answered(fetch_header, fetch, fetched, 100.0)) == 4
-    assert calls_of(lambda: metrics.waiting(produce_header, produce, 100.0, 100.0)) == 3
+    metrics.answered(produce_header, produce, produced, 100.0, 40)
+    metrics.answered(fetch_header, fetch, fetched, 100.0, 40)
+    waiting = metrics.waiting(produce_header, produce, 100.0, 100.0, 40)
+    assert calls_of(lambda: metrics.answered(produce_header, produce, produced, 100.0, 40)) == 3
+    assert calls_of(lambda: metrics.answered(fetch_header, fetch, fetched, 100.0, 40)) == 4
+    assert calls_of(lambda: metrics.waiting(produce_header, produce, 100.0, 100.0, 40)) == 3
     assert calls_of(lambda: waiting.answered(produced)) == 3

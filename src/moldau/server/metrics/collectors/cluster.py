@@ -6,16 +6,22 @@ partitions that get another leader.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import time
+from collections import deque
+from typing import Final, NamedTuple
 
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage
 from moldau.metrics.catalog import controller, exporter, raft
 from moldau.metrics.exposition import Scrape
+from moldau.metrics.latencies import QUANTILES, Latencies, quantiles_ms
 from moldau.quorum.metadata_quorum import MetadataQuorum
 from moldau.raft.types import Role
 from moldau.server.metrics.loop import MeanSampler, RateSampler
 from moldau.server.metrics.slices import ScrapeSlice
+
+#: Elections of the quorum whose duration is remembered.
+_ELECTIONS: Final = 16
 
 
 class ElectionCounter:
@@ -23,6 +29,10 @@ class ElectionCounter:
         self.leader_elections = 0
         self.unclean_elections = 0
         self.controller_elections = int(quorum.is_active)
+        self.times = Latencies()
+        #: How long there was no leader of the quorum, in seconds, of the last elections.
+        self.without_leader: deque[float] = deque(maxlen=_ELECTIONS)
+        self._leaderless_since: float | None = None
         self._quorum = quorum
         self._was_active = quorum.is_active
         quorum.add_listener(self._apply)
@@ -31,7 +41,7 @@ class ElectionCounter:
     def _apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
         if not self._quorum.is_active:
             return
-        before = delta.image.topics
+        before, count = delta.image.topics, self.leader_elections
         for topic_id, indexes in delta.topics_changed.items():
             for index in indexes:
                 old, new = before.partition(topic_id, index), image.topics.partition(topic_id, index)
@@ -40,7 +50,17 @@ class ElectionCounter:
                 self.leader_elections += 1
                 self.unclean_elections += new.leader not in old.isr and new.leader not in old.elr
 
+        mean_us = round(self._quorum.commit_seconds / max(1, self._quorum.commits) * 1e6)
+        for _ in range(self.leader_elections - count):
+            self.times.record(mean_us)
+
     def _controller_changed(self) -> None:
+        now = time.monotonic()
+        if self._quorum.leader_id < 0:
+            self._leaderless_since = self._leaderless_since or now
+        elif self._leaderless_since is not None:
+            self.without_leader.append(now - self._leaderless_since)
+            self._leaderless_since = None
         was_active, self._was_active = self._was_active, self._quorum.is_active
         self.controller_elections += self._was_active and not was_active
 
@@ -65,6 +85,14 @@ class ClusterCollector:
         scrape.add(controller.NEW_ACTIVE, elections.controller_elections)
         scrape.add(controller.LEADER_ELECTIONS, elections.leader_elections)
         scrape.add(controller.UNCLEAN_ELECTIONS, elections.unclean_elections)
+        times = elections.times
+        quantiles = zip(QUANTILES, quantiles_ms(times.recent()), strict=True)
+        scrape.add_summary(controller.ELECTION_TIME, quantiles, times.sum_us / 1000, times.count)
+        lasted_ms = [1000 * seconds for seconds in elections.without_leader]
+        for family in raft.ELECTION_LATENCY:
+            scrape.add(family, sum(lasted_ms) / max(1, len(lasted_ms)))
+        for family in raft.ELECTION_LATENCY_MAX:
+            scrape.add(family, max(lasted_ms, default=0.0))
         scrape.add(controller.LAST_COMMITTED, quorum.image.offset)
         if quorum.is_active:
             image = quorum.image

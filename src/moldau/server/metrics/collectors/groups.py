@@ -18,6 +18,7 @@ from moldau.metrics.exposition import Scrape, escaped
 from moldau.replication.replica_manager import ReplicaManager
 from moldau.server.coordinators.coordinators import Coordinators
 from moldau.server.metrics.collectors.watermarks import HighWatermarks
+from moldau.server.metrics.loop import RateSampler
 from moldau.server.metrics.slices import ScrapeSlice
 from moldau.server.publisher import MetadataPublisher
 from moldau.transactions.state import TransactionStatus
@@ -32,7 +33,12 @@ class GroupCollector:
         self, node_coordinators: Coordinators, replicas: ReplicaManager, metadata: MetadataPublisher
     ) -> None:
         self._coordinators = node_coordinators
+        self._rates = {name: RateSampler() for name in coordinators.EVENTS}
         self._watermarks = HighWatermarks(replicas, metadata, node_coordinators.latest_offsets)
+
+    def sample(self) -> None:
+        for name, rate in self._rates.items():
+            rate.sample(getattr(self._coordinators.group_counts, name))
 
     async def collect(self, scrape: Scrape, turn: ScrapeSlice, max_partitions: int) -> None:
         """Add the samples of groups; at most `max_partitions` partitions of groups have their own.
@@ -58,6 +64,10 @@ class GroupCollector:
                     omitted += cost
                 await turn.pause()
         _collect_states(scrape, by_type, states, offsets)
+        for name, (total, rate) in coordinators.EVENTS.items():
+            count = getattr(self._coordinators.group_counts, name)
+            scrape.add(total, count)
+            scrape.add(rate, self._rates[name].per_second(count))
         scrape.add(process.OMITTED, omitted, "group_partitions")
         await self._watermarks.ask_for({partition for _, each in found for partition in each}, turn)
         unknown = 0

@@ -9,16 +9,17 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from moldau.metrics.catalog import controller, exporter, process, requests
+from moldau.metrics.catalog import controller, exporter, process, raft, requests
 from moldau.metrics.exposition import Scrape
 from moldau.server.broker import Broker
-from moldau.server.metrics.collectors.clients import collect_connections, collect_security
+from moldau.server.metrics.collectors.clients import ConnectionRates, collect_connections, collect_security
 from moldau.server.metrics.collectors.cluster import ClusterCollector, ElectionCounter, collect_quorum
 from moldau.server.metrics.collectors.groups import GroupCollector, collect_transactions
 from moldau.server.metrics.collectors.process import collect_process
 from moldau.server.metrics.collectors.remote import collect_remote
 from moldau.server.metrics.collectors.replicas import collect_fetch_sessions, collect_logs, collect_replicas
 from moldau.server.metrics.collectors.requests import collect_requests
+from moldau.server.metrics.collectors.storage import FetcherCollector, FlushCollector
 from moldau.server.metrics.collectors.telemetry import collect_telemetry
 from moldau.server.metrics.collectors.traffic import busiest, collect_traffic
 from moldau.server.metrics.health import Health
@@ -49,6 +50,9 @@ class NodeCollector:
         self._metadata_rate = RateSampler()
         self._commit_latency = MeanSampler()
         self._cluster = ClusterCollector()
+        self._connections = ConnectionRates(node.logins)
+        self._fetchers = FetcherCollector()
+        self._flushes = FlushCollector()
         self._elections: ElectionCounter | None = None
         self._groups: GroupCollector | None = None
 
@@ -65,18 +69,29 @@ class NodeCollector:
                 _forwarder(services),
             )
 
+    def rotate(self) -> None:
+        """Begin a new minute of the quantiles."""
+        self.sampler.lag.rotate()
+        self._flushes.rotate()
+        if self._elections is not None:
+            self._elections.times.rotate()
+
     async def collect(self, scrape: Scrape, turn: ScrapeSlice) -> None:
         node = self._node
         broker = node.broker_role
-        collect_process(scrape, self.sampler)
+        collect_process(scrape, self.sampler, node.id)
         idle = self.sampler.idle_ratio
         scrape.add(requests.HANDLER_IDLE, idle)
-        scrape.add(requests.NETWORK_IDLE, idle)
+        for family in (requests.NETWORK_IDLE, *requests.PROCESSOR_IDLE):
+            scrape.add(family, idle, *(["0"] if family.labels else []))
+        for family in raft.POLL_IDLE:
+            scrape.add(family, idle)
         scrape.add(process.SCRAPE_SECONDS, self.scrape_seconds)
         traffic = None if broker is None else broker.replicas.traffic
         await collect_requests(scrape, turn, self._requests, traffic)
-        listeners = (endpoint.name for endpoint in node.config.listeners)
-        collect_connections(scrape, (node.limits, node.controller_limits), listeners)
+        limits, listeners = (node.limits, node.controller_limits), node.config.listeners
+        collect_connections(scrape, limits, (endpoint.name for endpoint in listeners))
+        self._connections.collect(scrape, limits, listeners)
         scrape.add(controller.BROKER_STATE, self._broker_state())
         scrape.add(controller.READY, int(not self._health.reasons_not_ready()))
         if node.is_wired:
@@ -85,7 +100,8 @@ class NodeCollector:
             await self._collect_broker(scrape, turn, broker)
 
     async def _collect_metadata(self, scrape: Scrape, turn: ScrapeSlice, services: NodeServices) -> None:
-        collect_security(scrape, services.authorizer, services.quotas)
+        now_ms = round(services.clock.monotonic() * 1000)
+        collect_security(scrape, services.authorizer, services.quotas, now_ms)
         if self._elections is not None:
             await self._cluster.collect(scrape, turn, services.quorum, self._elections)
         if services.quorum.is_started:
@@ -108,7 +124,10 @@ class NodeCollector:
         await collect_traffic(scrape, turn, traffic, max_topics)
         await collect_replicas(scrape, turn, broker.replicas, topics, max_partitions)
         self._collect_topics(scrape, broker, topics)
+        fetchers = broker.replicas.fetchers
+        await self._fetchers.collect(scrape, turn, fetchers, frozenset(topics), max_partitions)
         collect_logs(scrape, broker.logs)
+        self._flushes.collect(scrape, broker.logs.open_files.flushes)
         if broker.tiered is not None:
             collect_remote(scrape, broker.tiered, topics)
         collect_fetch_sessions(scrape, broker.fetch_sessions)
@@ -138,6 +157,12 @@ class NodeCollector:
     def _sample(self) -> None:
         # The lag is not sampled before the node is ready.
         self._requests.fold()
+        self._connections.sample()
+        if (broker := self._node.broker_role) is not None:
+            self._fetchers.sample(broker.replicas.fetchers)
+            self._flushes.read(broker.logs.open_files.flushes)
+        if self._groups is not None:
+            self._groups.sample()
         if self._node.is_wired and self._node.services.quorum.is_started:
             quorum = self._node.services.quorum
             self._metadata_rate.sample(quorum.log_end_offset)

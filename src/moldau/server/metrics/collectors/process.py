@@ -15,14 +15,18 @@ from moldau.metrics.exposition import Scrape
 from moldau.metrics.latencies import QUANTILES, quantiles_ms
 from moldau.server.metrics.loop import LoopSampler
 
+#: The release of Apache Kafka whose protocol a node serves.
+KAFKA_RELEASE: Final = "4.3.0"
 _STATM: Final = Path("/proc/self/statm")
 _FDS: Final = "/proc/self/fd"
 _IO: Final = Path("/proc/self/io")
 _PAGE_BYTES: Final = resource.getpagesize()
 
 
-def collect_process(scrape: Scrape, sampler: LoopSampler) -> None:
+def collect_process(scrape: Scrape, sampler: LoopSampler, node_id: int) -> None:
     scrape.add(process.BUILD_INFO, 1, moldau.__version__, platform.python_version())
+    scrape.add(process.APP_INFO, 1, node_id, KAFKA_RELEASE)
+    scrape.add(process.START_TIME_MS, round(sampler.started_at * 1000), node_id)
     used = resource.getrusage(resource.RUSAGE_SELF)
     scrape.add(process.CPU_SECONDS, used.ru_utime + used.ru_stime)
     virtual, resident = _memory(used.ru_maxrss)

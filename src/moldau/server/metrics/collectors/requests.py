@@ -73,5 +73,10 @@ def _collect(scrape: Scrape, name: str, parts: Sequence[RequestRecorder]) -> Non
     ):
         quantiles = zip(QUANTILES, quantiles_ms(merged(counts)), strict=True)
         scrape.add_summary(family, quantiles, sum_us / 1000, count, name)
+    sizes = merged(part.bytes.recent() for part in parts)
+    # Sizes have the buckets of microseconds, of which `quantiles_ms` returns thousandths.
+    bytes_of = zip(QUANTILES, (1000 * each for each in quantiles_ms(sizes)), strict=True)
+    total_bytes = sum(part.bytes.sum_us for part in parts)
+    scrape.add_summary(requests.REQUEST_BYTES, bytes_of, total_bytes, sum(p.bytes.count for p in parts), name)
     for family in requests.ZERO_PHASES:
         scrape.add_summary(family, _ZEROS, 0, count, name)

@@ -21,7 +21,7 @@ def test_requests_and_errors_are_of_the_same_moment() -> None:
     metrics = RequestMetrics(time.monotonic)
     header = RequestHeader(ApiKey.HEARTBEAT, 4, 1, "client")
     for code in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.REBALANCE_IN_PROGRESS):
-        metrics.answered(header, HeartbeatRequest(), HeartbeatResponse(error_code=code), time.monotonic())
+        metrics.answered(header, HeartbeatRequest(), HeartbeatResponse(error_code=code), time.monotonic(), 40)
     scrape = Scrape(FAMILIES)
     asyncio.run(collect_requests(scrape, ScrapeSlice(), metrics, None))
     name = requests.ERRORS.name

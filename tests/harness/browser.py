@@ -59,3 +59,35 @@ def opened_page(browser: Any, url: str, **options: Any) -> Iterator[Any]:
     finally:
         context.close()
     assert problems == []
+
+
+def violations(page: Any) -> list[tuple[str, str]]:
+    """Return the serious violations of accessibility that axe-core finds, and an element of each."""
+    from axe_playwright_python.base import AXE_SCRIPT
+
+    session = page.context.new_cdp_session(page)
+    try:
+        # Through the protocol, which the content security policy does not concern.
+        session.send("Runtime.evaluate", {"expression": AXE_SCRIPT})
+        result = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    finally:
+        session.detach()
+    return [
+        (each["id"], each["nodes"][0]["html"][:200])
+        for each in result["violations"]
+        if each["impact"] in ("serious", "critical")
+    ]
+
+
+def violations_of_dialogs(page: Any) -> dict[str, list[tuple[str, str]]]:
+    """Open the dialogs of a page one after the other; return the serious violations of each."""
+    found = {}
+    openers = page.locator("[data-dialog]:visible")
+    names = dict.fromkeys(openers.evaluate_all("all => all.map(each => each.dataset.dialog)"))
+    for name in names:
+        page.locator(f"[data-dialog='{name}']:visible").first.click()
+        page.locator(f"dialog#{name}[open]").wait_for()
+        found[name] = violations(page)
+        page.keyboard.press("Escape")
+        page.locator(f"dialog#{name}[open]").wait_for(state="hidden")
+    return {name: each for name, each in found.items() if each}

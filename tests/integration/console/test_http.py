@@ -321,6 +321,25 @@ def test_pipelines_of_a_state_folder(bootstrap: str, tmp_path: Path) -> None:
         assert api("POST", "/sql", {"statements": "SELECT 1;"}).status == 404
 
 
+def test_long_lists_have_pages(console: Api, bootstrap: str, topic: str) -> None:
+    create(bootstrap, topic, 250)
+    group = f"group-{topic}"
+    with AdminClient(bootstrap) as admin:
+        admin.alter_group_offsets(group, {TopicPartition(topic, each): 0 for each in range(250)})
+
+    def offsets(page: int) -> list[int]:
+        return [each["partition"] for each in console("GET", f"/groups/{group}?page={page}").body["offsets"]]
+
+    eventually(lambda: console("GET", f"/groups/{group}").body.get("partitions") == 250, timeout=20)
+    assert offsets(1) == list(range(200)) and offsets(2) == list(range(200, 250))
+    first, second = (console("GET", f"/topics/{topic}/partitions?page={each}").body for each in (1, 2))
+    assert [each["partition"] for each in second["partitions"]] == list(range(200, 250))
+    assert (len(first["partitions"]), first["pages"], second["page"]) == (200, 2, 2)
+    html = console.raw("GET", f"/topics/{topic}/partitions?page=2", headers=HTML)[1]
+    assert b"Page 2 of 2" in html and html.count(b'class="cell leader"') == 51
+    assert console("GET", f"/topics/{topic}/partitions?page=x").status == 400
+
+
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_members_are_shown_and_protect_their_group(
     console: Api, bootstrap: str, topic: str, protocol: str

@@ -94,6 +94,12 @@ def test_pipelines_survive_the_death_of_their_driver(broker: Cluster, tmp_path: 
         metrics = run.stdout.readline().split()[-1]
         wait_for(servers, "command-out", 300)
         before = status_of(tmp_path, "orders")
+        assert before["sinks"] == [
+            {"topic": "command-out", "role": "sink"},
+            {"format": "parquet", "path": "files"},
+            {"topic": "command-dead", "role": "dead letters"},
+        ]
+        assert status_of(tmp_path, "copy")["sinks"] == [{"topic": "command-copy", "role": "sink"}]
         lag = ("moldau_pipeline_lag_records", "0", "orders", "orders", "command-in")
         failed = ("moldau_pipeline_state", "broken", "failed")
         eventually(lambda: lag in (found := figures(metrics)) and found[failed] == 1, timeout=120)

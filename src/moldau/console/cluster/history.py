@@ -29,6 +29,7 @@ class Rate(NamedTuple):
 class History:
     def __init__(self) -> None:
         self.rates: deque[Rate] = deque(maxlen=_MOST_POINTS)
+        self._topics: Mapping[str, float] = {}
         self._lag: dict[str, deque[tuple[int, int]]] = {}
         self._time_ms = 0
         self._ends: Mapping[TopicPartition, int] = {}
@@ -43,6 +44,7 @@ class History:
             # An action has requested this snapshot; a rate over so short a time would be a spike.
             return
         if self._time_ms:
+            self._topics = _topic_rates(self._ends, ends, seconds)
             self.rates.append(
                 Rate(
                     snapshot.time_ms,
@@ -54,6 +56,10 @@ class History:
         # A partition whose leader did not answer continues where it was.
         self._ends = {**_kept(self._ends, snapshot), **ends}
         self._sizes = {**_kept(self._sizes, snapshot), **sizes}
+
+    def topic_rate(self, topic: str) -> float | None:
+        """Return the records per second that were written to a topic between the last two snapshots."""
+        return self._topics.get(topic)
 
     def add_lag(self, lag: LagSnapshot) -> None:
         for name, group in lag.groups.items():
@@ -80,6 +86,15 @@ def _growth(before: Mapping[TopicPartition, int], after: Mapping[TopicPartition,
     """A partition that was not known before counts with all it has if others were: its topic is new."""
     known = bool(before)
     return sum(max(value - before.get(at, 0 if known else value), 0) for at, value in after.items())
+
+
+def _topic_rates(
+    before: Mapping[TopicPartition, int], after: Mapping[TopicPartition, int], seconds: float
+) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for at, value in after.items():
+        found[at.topic] = found.get(at.topic, 0.0) + max(value - before.get(at, 0), 0) / seconds
+    return found
 
 
 def _kept(values: Mapping[TopicPartition, int], snapshot: Snapshot) -> dict[TopicPartition, int]:

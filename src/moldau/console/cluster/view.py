@@ -18,6 +18,7 @@ from moldau.client.wire.cluster import Cluster
 from moldau.client.wire.settings import ClientSettings
 from moldau.console.cluster.collection import Collection
 from moldau.console.cluster.history import History
+from moldau.console.cluster.shared import SharedAnswers
 from moldau.console.cluster.snapshot import Snapshot
 from moldau.console.settings import DEFAULT_LAG_WINDOW_S
 from moldau.lag.evaluation.state import LagRules
@@ -57,6 +58,8 @@ class ClusterView:
         #: For the actions of users.
         self.admin = AsyncAdminClient(replace(self.settings, api_timeout_ms=15_000))
         self._clock = clock or SystemClock()
+        #: What single pages request of the cluster.
+        self.shared = SharedAnswers(self._clock)
         background = replace(self.settings, request_timeout_ms=_REQUEST_TIMEOUT_MS, api_timeout_ms=_RETRY_MS)
         self._cluster = Cluster(background)
         self._collection = Collection(self._cluster)
@@ -117,6 +120,7 @@ class ClusterView:
 
     async def refreshed(self) -> Snapshot:
         """Wait for a snapshot that was begun after this call; a few seconds at most."""
+        self.shared.clear()
         self._requested += 1
         wanted = self.snapshot.version + (2 if self._refreshing else 1)
         self._wanted.set()

@@ -14,12 +14,12 @@ from moldau.client.admin.acls import (
     PermissionType,
     ResourceType,
 )
-from moldau.console.web.call import Call, CopyAs, Done, Page, not_found
+from moldau.console.web.call import Call, CopyAs, Done, Page, not_found, paged
 from moldau.console.web.commands import admin_script, curl, tool
-from moldau.console.web.forms import Form, InvalidField
+from moldau.console.web.forms import Form, InvalidField, checked_number
 
 _ALL: Final = AclBindingFilter()
-_MOST: Final = 2000
+PAGE_SIZE: Final = 200
 _HIDDEN: Final = ("UNKNOWN", "ANY", "MATCH")
 
 
@@ -28,7 +28,7 @@ async def acls(call: Call) -> Page:
     disabled = None
     rows: list[dict[str, Any]] = []
     try:
-        found = await call.admin.describe_acls(_ALL)
+        found = await call.view.shared.get("acls", lambda: call.admin.describe_acls(_ALL))
     except KafkaError as error:
         if error.code is not ErrorCode.SECURITY_DISABLED:
             raise
@@ -37,7 +37,15 @@ async def acls(call: Call) -> Page:
         rows = [_row(each) for each in found]
         rows = [each for each in rows if query in " ".join(each.values()).lower()]
         rows.sort(key=lambda row: (row["resource_type"], row["resource_name"], row["principal"]))
-    data = {"acls": rows[:_MOST], "total": len(rows), "disabled": disabled}
+    number = checked_number(call.query("page", "1"), "Page", least=1, most=1_000_000)
+    chosen, pages = paged(rows, number, PAGE_SIZE)
+    data = {
+        "acls": chosen,
+        "total": len(rows),
+        "page": min(number, pages),
+        "pages": pages,
+        "disabled": disabled,
+    }
     extra = {
         "q": call.query("q"),
         "resource_types": _names(ResourceType),
@@ -60,6 +68,7 @@ async def acls(call: Call) -> Page:
 async def create_acl(call: Call) -> Done:
     binding = _binding(await call.form())
     error = (await call.admin.create_acls([binding]))[binding]
+    call.view.shared.clear()
     if error is not None:
         raise error
     return Done(f"The ACL for {binding.principal} is added.", call.url("acls"), status=201)
@@ -69,6 +78,7 @@ async def delete_acl(call: Call) -> Done:
     binding = _binding(await call.form())
     wanted = AclBindingFilter(*binding)
     found = (await call.admin.delete_acls([wanted]))[wanted]
+    call.view.shared.clear()
     if isinstance(found, KafkaError):
         raise found
     if not found:

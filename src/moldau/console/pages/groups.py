@@ -7,6 +7,7 @@ from typing import Any, Final
 from moldau.base.errors import KafkaError
 from moldau.client.admin.group_types import GroupListing
 from moldau.client.wire.coordinators import GROUP, coordinator_id
+from moldau.console.pages.topology import topology, topology_picture
 from moldau.console.web.call import Call, CopyAs, Done, Page, Refused, not_found, paged
 from moldau.console.web.commands import admin_script, curl, group_script, tool
 from moldau.console.web.forms import checked_number
@@ -23,6 +24,8 @@ _SCRIPTS: Final = {
     SHARE: ("share_groups", "share_group_offsets"),
     STREAMS: ("streams_groups", "describe_streams_group"),
 }
+_OFFSETS_SIZE: Final = 200
+_MOST_MEMBERS: Final = 500
 _POINTS: Final = 300
 
 
@@ -50,19 +53,26 @@ async def groups(call: Call) -> Page:
 
 async def group(call: Call) -> Page:
     listing = await group_listing(call)
-    lag = call.view.lag.groups.get(listing.group_id)
     name = listing.group_id
-    data = {
+    lag = call.view.lag.groups.get(name)
+    offsets = [] if lag is None else sorted(lag.partitions, key=lambda each: (each.topic, each.partition))
+    number = checked_number(call.query("page", "1"), "Page", least=1, most=1_000_000)
+    shown, pages = paged(offsets, number, _OFFSETS_SIZE)
+    members = await _members(call, listing)
+    data: dict[str, Any] = {
         **_row(listing, lag),
-        "offsets": []
-        if lag is None
-        else [
-            partition_document(each) for each in sorted(lag.partitions, key=lambda e: (e.topic, e.partition))
-        ],
-        "members": await _members(call, listing),
+        "offsets": [partition_document(each) for each in shown],
+        "partitions": len(offsets),
+        "page": min(number, pages),
+        "pages": pages,
+        "members": members[:_MOST_MEMBERS],
         "lag_history": call.view.history.lag_of(name)[-_POINTS:],
     }
-    return Page("group", name, data, {}, _copy(call, listing))
+    extra: dict[str, Any] = {"picture": None, "hidden_members": max(len(members) - _MOST_MEMBERS, 0)}
+    if listing.type.lower() == STREAMS:
+        data["topology"] = await topology(call, name)
+        extra["picture"] = topology_picture(call, data["topology"])
+    return Page("group", name, data, extra, _copy(call, listing))
 
 
 def _copy(call: Call, listing: GroupListing) -> CopyAs:
@@ -99,10 +109,15 @@ async def group_listing(call: Call) -> GroupListing:
 
 async def _members(call: Call, listing: GroupListing) -> list[dict[str, Any]]:
     """Describe the members; none if the coordinator does not answer."""
+    name = listing.group_id
+
+    async def ask() -> object:
+        node = await coordinator_id(call.view.cluster, GROUP, name)
+        listed = Listed(name, listing.type.lower() or CLASSIC, listing.state, node)
+        return (await describe_groups(call.view.cluster, Batches(), [listed]))[name]
+
     try:
-        node = await coordinator_id(call.view.cluster, GROUP, listing.group_id)
-        listed = Listed(listing.group_id, listing.type.lower() or CLASSIC, listing.state, node)
-        found = (await describe_groups(call.view.cluster, Batches(), [listed]))[listing.group_id]
+        found = await call.view.shared.get(("members", name), ask)
     except KafkaError:
         return []
     if not isinstance(found, Described):

@@ -12,6 +12,7 @@ import shlex
 from pathlib import Path
 from typing import Any, Final
 
+from moldau.console.pages.flow import Node, picture, topic_node
 from moldau.console.web.call import Call, CopyAs, Done, Page, not_found
 from moldau.console.web.commands import curl, start_command
 
@@ -35,17 +36,35 @@ async def pipelines(call: Call) -> Page:
 async def pipeline(call: Call) -> Page:
     await call.snapshot()
     status = await _status(call)
-    data = {
+    data: dict[str, Any] = {
         **_summary(status),
         "run": status.get("run") or "",
         "file": status.get("file") or "",
         "error": status.get("error") or "",
         "checks": _mapping(status.get("checks")),
+        "sinks": [each for each in status.get("sinks") or () if isinstance(each, dict)],
         "queries": [_query(each) for each in status.get("queries") or () if isinstance(each, dict)],
     }
     name = call.path("pipeline")
     copy = _copy(call, str(_folder(call)), f"status {shlex.quote(name)}", f"folder.read({name!r})")
-    return Page("pipeline", name, data, {}, copy)
+    return Page("pipeline", name, data, {"picture": _picture(call, data)}, copy)
+
+
+def _picture(call: Call, data: dict[str, Any]) -> dict[str, Any] | None:
+    own = f"pipeline {data['name']}"
+    rate = f"{data['state']} · {data['rows_per_second']:,.1f} rows/s"
+    nodes, edges = [Node(own, data["name"], rate, strong=True)], []
+    for topic in dict.fromkeys(topic for query in data["queries"] for topic in query["topics"]):
+        nodes.append(topic_node(call, topic, "source"))
+        edges.append((f"topic {topic}", own))
+    for number, sink in enumerate(data["sinks"]):
+        if sink.get("topic"):
+            node = topic_node(call, str(sink["topic"]), str(sink.get("role") or "sink"))
+        else:
+            node = Node(f"sink {number}", str(sink.get("format")), str(sink.get("path") or "sink"))
+        nodes.append(node)
+        edges.append((own, node.id))
+    return picture(nodes, edges)
 
 
 def _copy(call: Call, folder: str, command: str, expression: str) -> CopyAs:

@@ -23,7 +23,7 @@ _DEFAULT: Final = "<default>"
 
 
 async def quotas(call: Call) -> Page:
-    found = await call.admin.describe_client_quotas([], strict=False)
+    found = await call.view.shared.get("quotas", lambda: call.admin.describe_client_quotas([], strict=False))
     rows: list[dict[str, Any]] = [
         {
             "entity": {kind: _DEFAULT if name is None else name for kind, name in entity},
@@ -52,15 +52,20 @@ async def save_quota(call: Call) -> Done:
         value = math.nan
     if not math.isfinite(value) or value <= 0:
         raise InvalidField("Value must be a number above 0.")
-    await call.admin.alter_client_quotas(entity, {key: value})
+    await _alter(call, entity, key, value)
     return Done(f"{key} of {_named(entity)} is saved.", call.url("quotas"), status=201)
 
 
 async def delete_quota(call: Call) -> Done:
     form = await call.form()
     entity, key = _entity(form), form.choice("key", "Quota", _KEYS)
-    await call.admin.alter_client_quotas(entity, {key: None})
+    await _alter(call, entity, key, None)
     return Done(f"{key} of {_named(entity)} is removed.", call.url("quotas"))
+
+
+async def _alter(call: Call, entity: QuotaEntity, key: str, value: float | None) -> None:
+    await call.admin.alter_client_quotas(entity, {key: value})
+    call.view.shared.clear()
 
 
 def _entity(form: Form) -> QuotaEntity:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from moldau.base.errors import KafkaError
 from moldau.client.admin.configs import AlterConfig, AlterOperation, ConfigEntry, ConfigResource, ResourceType
 from moldau.console.pages.topics import topic_row
-from moldau.console.web.call import Call, CopyAs, Done, Page
+from moldau.console.web.call import Call, CopyAs, Done, Page, paged
 from moldau.console.web.commands import admin_script, curl, tool
+from moldau.console.web.forms import checked_number
+
+PAGE_SIZE: Final = 200
 
 
 async def partitions(call: Call) -> Page:
     topic = await call.topic()
+    number = checked_number(call.query("page", "1"), "Page", least=1, most=1_000_000)
+    chosen, pages = paged(topic.partitions, number, PAGE_SIZE)
     rows = [
         {
             "partition": each.index,
@@ -24,10 +29,15 @@ async def partitions(call: Call) -> Page:
             "size": each.size,
             "under_replicated": each.under_replicated,
         }
-        for each in topic.partitions
+        for each in chosen
     ]
     online = {each.id for each in call.view.snapshot.brokers if each.online}
-    data = {"topic": topic_row(topic), "partitions": rows}
+    data = {
+        "topic": topic_row(topic),
+        "partitions": rows,
+        "page": min(number, pages),
+        "pages": pages,
+    }
     extra = {"brokers": [each.id for each in call.view.snapshot.brokers], "online": online}
     copy = CopyAs(
         tool(call, "kafka-topics", "--describe", "--topic", topic.name),

@@ -20,7 +20,7 @@ _MECHANISMS: Final = tuple(each.mechanism_name for each in ScramMechanism)
 
 
 async def users(call: Call) -> Page:
-    found = await call.admin.describe_user_scram_credentials()
+    found = await call.view.shared.get("users", call.admin.describe_user_scram_credentials)
     rows: list[dict[str, Any]] = [
         {
             "user": name,
@@ -67,5 +67,6 @@ async def delete_user(call: Call) -> Done:
 
 async def _alter(call: Call, alteration: UserScramCredentialAlteration) -> None:
     error = (await call.admin.alter_user_scram_credentials([alteration]))[alteration.user]
+    call.view.shared.clear()
     if error is not None:
         raise error

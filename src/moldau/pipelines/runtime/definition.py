@@ -132,6 +132,19 @@ class Definition:
     config: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def written(self) -> list[dict[str, str]]:
+        """What it writes, as its status shows it."""
+        found = [
+            {"topic": sink.topic, "role": "sink"}
+            if sink.topic is not None
+            else {"format": sink.format or "", "path": sink.path or ""}
+            for sink in self.sinks
+        ]
+        if self.dead_letter is not None:
+            found.append({"topic": self.dead_letter, "role": "dead letters"})
+        return found
+
+    @property
     def all_checks(self) -> list[Check]:
         """The checks of the source and of the steps."""
         return [*self.checks, *(step.check for step in self.steps if step.check is not None)]

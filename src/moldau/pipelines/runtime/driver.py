@@ -35,6 +35,7 @@ from moldau.pipelines.spark.kafka_connector import ConnectorMissing
 if TYPE_CHECKING:
     from moldau.pipelines.runtime.host import Host
     from moldau.pipelines.runtime.pipeline_files import Loaded
+    from moldau.pipelines.runtime.python_pipeline import Runnable
 
 #: Exit codes of a driver that must not be restarted.
 DONE, BAD_DEFINITION, SOME_FAILED = 0, 2, 3
@@ -144,26 +145,38 @@ def _run(settings: RunSettings, loaded: Loaded, folder: StateFolder, stopping: t
 def _announce_start(settings: RunSettings, loaded: Loaded, folder: StateFolder) -> list[Status]:
     """Write the status of the pipelines that are starting, and clear earlier stop requests."""
     statuses = []
-    for name in loaded.pipelines:
+    for name, runnable in loaded.pipelines.items():
         status = folder.read(name)
         if status is None or status.run != settings.run:
             folder.clear_stop(name)
-            status = _new_status(settings, name, loaded.files)
+            status = _new_status(settings, runnable, loaded.files)
             folder.write(status)
         statuses.append(status)
     return statuses
 
 
-def _new_status(settings: RunSettings, name: str, files: Mapping[str, Path]) -> Status:
+def _new_status(settings: RunSettings, runnable: Runnable, files: Mapping[str, Path]) -> Status:
     return Status(
-        name,
-        file=str(files[name]),
+        runnable.name,
+        file=str(files[runnable.name]),
         run=settings.run,
         supervisor=settings.supervisor,
         driver=os.getpid(),
         since_ms=_now_ms(),
         updated_ms=_now_ms(),
+        sinks=_written(runnable),
     )
+
+
+def _written(runnable: Runnable) -> list[dict[str, str]]:
+    """Return what a pipeline writes; nothing if only its code knows."""
+    from moldau.pipelines.runtime.python_pipeline import Pipeline
+
+    if runnable.definition is not None:
+        return runnable.definition.written
+    if isinstance(runnable, Pipeline) and runnable.topic is not None:
+        return [{"topic": runnable.topic, "role": "sink"}]
+    return []
 
 
 def _client_properties(path: str | None) -> dict[str, str]:
@@ -187,7 +200,7 @@ def _add_all(
     from moldau.pipelines.runtime.python_pipeline import Context
 
     for name, runnable in loaded.pipelines.items():
-        status = folder.read(name) or _new_status(settings, name, loaded.files)
+        status = folder.read(name) or _new_status(settings, runnable, loaded.files)
         if status.state not in ENDED:
             status.state = "starting"
         checkpoints = str((folder.of(name) / "checkpoint").absolute())

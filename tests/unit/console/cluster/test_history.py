@@ -34,6 +34,17 @@ def test_a_new_topic_counts_with_all_its_records() -> None:
     assert history.rates[-1].messages == 7
 
 
+def test_topics_have_rates_of_their_own() -> None:
+    history = History()
+    assert history.topic_rate("orders") is None
+    history.add(snapshot(10, partition(0, 100), partition(1, 50)))
+    assert history.topic_rate("orders") is None
+    history.add(snapshot(12, partition(0, 160), partition(1, 54)))
+    assert (history.topic_rate("orders"), history.topic_rate("other")) == (32.0, None)
+    history.add(snapshot(12.1, partition(0, 999)))
+    assert history.topic_rate("orders") == 32.0
+
+
 def test_a_leader_that_does_not_answer_leaves_no_spike() -> None:
     history = History()
     history.add(snapshot(10, partition(0, 100)))

@@ -104,6 +104,9 @@ class ConsoleApplication:
         fetched = request.headers.get("sec-fetch-mode", "navigate") != "navigate"
         wants_json = accepts_json(request.headers.get("accept", ""))
         if request.method in _SAFE and not fetched and not wants_json:
+            if request.headers.get("sec-fetch-site") == "cross-site":
+                # With a link of another site browsers do not send the strict cookie; the page opens itself.
+                return plain_page("continue", 200, title="Continue", next=requested_page(request))
             return RedirectResponse(target, 303)
         if not fetched:
             entry = AuditEntry(

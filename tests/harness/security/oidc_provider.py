@@ -114,6 +114,10 @@ class OidcProvider:
                 for name in self.users
             )
             _send(request, 200, f"<!doctype html><h1>Provider</h1>{links}".encode(), "text/html")
+        elif parts.path == "/end":
+            back = html.escape(fields["post_logout_redirect_uri"])
+            page = f'<!doctype html><h1>The session has ended</h1><p><a href="{back}">Return</a></p>'
+            _send(request, 200, page.encode(), "text/html")
         elif parts.path == "/approve":
             self._send_back(request, fields)
         elif parts.path == "/userinfo":
@@ -129,6 +133,7 @@ class OidcProvider:
             "authorization_endpoint": f"{self.issuer}/authorize",
             "token_endpoint": f"{self.issuer}/token",
             "userinfo_endpoint": f"{self.issuer}/userinfo",
+            "end_session_endpoint": f"{self.issuer}/end",
             "jwks_uri": self.keys.jwks_url,
             "id_token_signing_alg_values_supported": ["RS256"],
             **self.document,

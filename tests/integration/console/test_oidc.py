@@ -303,7 +303,19 @@ def test_a_person_signs_in_at_the_provider(console: Api, provider: OidcProvider,
         page.get_by_role("link", name="Topics").click()
         expect(page.get_by_role("heading", level=1)).to_have_text("Topics")
         expect(page.get_by_role("button", name="Create topic")).to_have_count(0)
+        # A link of another site, with which browsers do not send the cookie.
+        page.goto(f"{provider.issuer}/authorize")
+        page.evaluate(
+            "url => { document.body.innerHTML = '<a>Shared</a>'; document.querySelector('a').href = url }",
+            f"http://127.0.0.1:{console.port}/topics?q=shared",
+        )
+        page.get_by_role("link", name="Shared").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Topics")
+        assert page.url.endswith("/topics?q=shared")
         page.get_by_role("button", name="Sign out").click()
+        expect(page.get_by_role("status")).to_have_text("You have signed out of the console.")
+        page.get_by_role("link", name="End the session at the identity provider").click()
+        page.get_by_role("link", name="Return").click()
         expect(page.get_by_role("link", name="Sign in")).to_be_visible()
         page.goto("/topics?q=nothing")
         page.get_by_role("link", name="Sign in").click()

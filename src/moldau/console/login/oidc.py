@@ -22,10 +22,10 @@ from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import parse_qs
 
 from moldau.base.clock import Clock
-from moldau.console.login.provider import IdentityProvider, LoginRefused
+from moldau.console.login.provider import IdentityProvider, LoginRefused, ProviderUnavailable
 from moldau.console.login.redirects import safe_path
 from moldau.console.login.roles import Role
-from moldau.console.login.settings import CALLBACK, OidcSettings
+from moldau.console.login.settings import CALLBACK, LOGIN, OidcSettings
 
 LIFETIME_S: Final = 600
 _THREADS: Final = 4
@@ -99,6 +99,14 @@ class OidcLogin:
             fields["prompt"] = "login"
         url = await self._in_thread(self._provider.authorization_url, fields)
         return Begun(url, self._signed(pending))
+
+    async def sign_out_url(self, base_url: str) -> str | None:
+        """Return where the user's session at the provider ends; None if it does not offer that."""
+        return_url = (self._settings.redirect_base or base_url) + LOGIN
+        try:
+            return await self._in_thread(self._provider.sign_out_url, return_url)
+        except ProviderUnavailable:
+            return None
 
     async def complete(self, query: str, cookie: str) -> SignedIn:
         """Check the provider's answer; `LoginRefused` or `ProviderUnavailable` if it cannot be used."""

@@ -48,6 +48,7 @@ class LoginRefused(Exception):
 class _Discovered:
     issuer: str
     authorization_url: str
+    sign_out_url: str | None
     token: Endpoint
     userinfo: Endpoint | None
     #: Whether the secret is sent as a field, for a provider that does not support the Authorization header.
@@ -84,6 +85,14 @@ class IdentityProvider:
                 **fields,
             }
         )
+        return f"{url}{'&' if '?' in url else '?'}{query}"
+
+    def sign_out_url(self, return_url: str) -> str | None:
+        """Return the URL where the user's session at the provider ends (RP-Initiated Logout 1.0)."""
+        url = self._discovered().sign_out_url
+        if url is None:
+            return None
+        query = urlencode({"client_id": self._settings.client_id, "post_logout_redirect_uri": return_url})
         return f"{url}{'&' if '?' in url else '?'}{query}"
 
     def claims(self, code: str, verifier: str, redirect_uri: str, nonce: str) -> dict[str, Any]:
@@ -187,11 +196,12 @@ class IdentityProvider:
             raise ProviderUnavailable(f"{discovery.url} is of the issuer {issuer!r}, not oidc.issuer.url")
         methods = document.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
         announced = document.get("id_token_signing_alg_values_supported") or [_DEFAULT_ALGORITHM]
-        userinfo = document.get("userinfo_endpoint")
+        userinfo, sign_out = document.get("userinfo_endpoint"), document.get("end_session_endpoint")
         jwks_url = _url(document, "jwks_uri")
         return _Discovered(
             issuer=issuer,
             authorization_url=_url(document, "authorization_endpoint"),
+            sign_out_url=_url(document, "end_session_endpoint") if sign_out else None,
             token=self._endpoint(_url(document, "token_endpoint")),
             userinfo=self._endpoint(_url(document, "userinfo_endpoint")) if userinfo else None,
             secret_in_form="client_secret_basic" not in methods and "client_secret_post" in methods,

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 _PREFIX: Final = "oidc."
 _SCOPE: Final = "openid"
 _VARIABLE: Final = re.compile(r"\$\{env:([^}:]+)\}")
-CALLBACK: Final = "/login/callback"
+LOGIN: Final = "/login"
+CALLBACK: Final = f"{LOGIN}/callback"
 
 
 @dataclass(frozen=True, slots=True)

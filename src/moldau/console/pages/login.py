@@ -19,6 +19,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from moldau.console.login.oidc import LIFETIME_S, OidcLogin
 from moldau.console.login.provider import LoginRefused, ProviderUnavailable
 from moldau.console.login.redirects import login_path, safe_path
+from moldau.console.login.settings import CALLBACK, LOGIN
 from moldau.console.settings import ConsoleSettings
 from moldau.console.web.audit import AuditEntry, AuditLog
 from moldau.console.web.call import Refused, accepts_json
@@ -30,8 +31,8 @@ from moldau.http.errors import ApiError
 _MOST_BYTES: Final = 16 * 1024
 #: The cookie of a login that has begun.
 _LOGIN_COOKIE: Final = "moldau_console_login"
-_LOGIN_PATH: Final = "/login"
-PATHS: Final = (_LOGIN_PATH, "/logout", "/login/oidc", "/login/callback")
+_SIGNED_OUT: Final = "signed-out"
+PATHS: Final = (LOGIN, "/logout", "/login/oidc", CALLBACK)
 
 
 class LoginPages:
@@ -51,7 +52,7 @@ class LoginPages:
         if path == "/logout":
             return await self._sign_out(request, session) if posted else RedirectResponse("/", 303)
         if self._oidc is None:
-            if path != _LOGIN_PATH:
+            if path != LOGIN:
                 return plain_page(
                     "problem_plain", 404, title="Not found", message="This page does not exist."
                 )
@@ -60,22 +61,27 @@ class LoginPages:
             return self._problem(request, 405, "Sign in with the identity provider: /login.")
         if path == "/login/oidc":
             return await self._begin(request, self._oidc)
-        if path == "/login/callback":
+        if path == CALLBACK:
             return await self._complete(request, self._oidc)
-        return self._form(request)
+        sign_out = (
+            await self._oidc.sign_out_url(_base_url(request)) if _SIGNED_OUT in request.query_params else None
+        )
+        return self._form(request, sign_out=sign_out or "")
 
     def _form(self, request: Request, status: int = 200, **fields: str) -> Response:
         query = request.query_params
         values: dict[str, Any] = {
             "user": "",
             "message": "",
+            "sign_out": "",
+            "signed_out": _SIGNED_OUT in query,
             "next": safe_path(query.get("next", "/")),
             "cluster": query.get("cluster", ""),
             **fields,
         }
         if values["cluster"] not in self._settings.clusters:
             values["cluster"] = ""
-        values["provider"] = login_path(values["next"]).replace(_LOGIN_PATH, "/login/oidc", 1)
+        values["provider"] = login_path(values["next"]).replace(LOGIN, "/login/oidc", 1)
         values["oidc"] = self._oidc is not None
         return plain_page("login", status, title="Sign in", **values)
 
@@ -112,9 +118,8 @@ class LoginPages:
 
     async def _begin(self, request: Request, oidc: OidcLogin) -> Response:
         page = safe_path(request.query_params.get("next", "/"))
-        base = f"{request.url.scheme}://{request.url.netloc}"
         try:
-            begun = await oidc.begin(base, page, again="again" in request.query_params)
+            begun = await oidc.begin(_base_url(request), page, again="again" in request.query_params)
         except ProviderUnavailable as error:
             return self._problem(request, 503, f"The identity provider cannot be used: {error}")
         response = RedirectResponse(begun.url, 303)
@@ -122,7 +127,7 @@ class LoginPages:
             _LOGIN_COOKIE,
             begun.cookie,
             max_age=LIFETIME_S,
-            path=_LOGIN_PATH,
+            path=LOGIN,
             httponly=True,
             samesite="lax",
             secure=self._is_secure(request),
@@ -149,7 +154,7 @@ class LoginPages:
             return self._without_login_cookie(self._problem(request, refused.status, refused.message))
         self._record(request, "done", found.user, role=found.role.label)
         # The browser comes from another site: with a redirect it would not send the strict cookie.
-        response = plain_page("signed_in", 200, title="Signed in", next=found.page)
+        response = plain_page("continue", 200, title="Signed in", next=found.page)
         self._set_cookie(request, response, cookie)
         return self._without_login_cookie(response)
 
@@ -160,7 +165,7 @@ class LoginPages:
                 return self._problem(request, 403, "The token is not valid.")
             await self._sessions.end(request.cookies.get(COOKIE))
             self._record(request, "done", session.user)
-        response = RedirectResponse(_LOGIN_PATH, 303)
+        response = RedirectResponse(f"{LOGIN}?{_SIGNED_OUT}", 303)
         response.delete_cookie(COOKIE)
         return response
 
@@ -168,7 +173,7 @@ class LoginPages:
         response.set_cookie(COOKIE, cookie, httponly=True, samesite="strict", secure=self._is_secure(request))
 
     def _without_login_cookie(self, response: Response) -> Response:
-        response.delete_cookie(_LOGIN_COOKIE, path=_LOGIN_PATH)
+        response.delete_cookie(_LOGIN_COOKIE, path=LOGIN)
         return response
 
     def _is_secure(self, request: Request) -> bool:
@@ -195,6 +200,10 @@ class LoginPages:
             self._audit.record(entry)
         else:
             self._audit.record_stranger(entry)
+
+
+def _base_url(request: Request) -> str:
+    return f"{request.url.scheme}://{request.url.netloc}"
 
 
 def _address(request: Request) -> str:

@@ -6,8 +6,8 @@ from typing import Any
 
 from moldau.base.ids import CONSUMER_OFFSETS_TOPIC
 from moldau.controller.topics.lifecycle import create_topics
-from moldau.groups.counts import GroupCounts
 from moldau.groups.context import GroupContext
+from moldau.groups.counts import GroupCounts
 from moldau.groups.settings import GroupSettings
 from moldau.groups.shard import GroupShard
 from moldau.metadata.delta import MetadataDelta

@@ -20,12 +20,12 @@ from moldau.pipelines.connect.sdk import Connector, SinkConnector
 from moldau.pipelines.connect.storage.status_state import State
 from moldau.pipelines.connect.storage.types import Properties, TargetState
 from moldau.pipelines.connect.worker.reports import Reports
+from moldau.pipelines.connect.worker.retries import Backoff, may_pass
 from moldau.pipelines.connect.worker.task.run import trace_of
 
 logger = logging.getLogger(__name__)
 
 _FIRST_RETRY_S: Final = 0.25
-_LONGEST_RETRY_S: Final = 60.0
 _STATES: Final = {
     TargetState.STARTED: State.RUNNING,
     TargetState.PAUSED: State.PAUSED,
@@ -77,6 +77,9 @@ class ConnectorSlot:
         self._restart = False
         self._plan = False
         self._retry_s = 0.0
+        self._backoff = Backoff(_FIRST_RETRY_S)
+        #: Why the connector waits, as the status shows it.
+        self._reason: str | None = None
         self.version: str | None = None
         self._changed = asyncio.Event()
         self._settled = asyncio.Event()
@@ -122,16 +125,34 @@ class ConnectorSlot:
             try:
                 await self._follow(wanted)
                 self._retry_s = 0.0
+                self._backoff.reset()
             except _NotPlanned as error:
                 self._plan = True
-                self._retry_s = min(max(self._retry_s * 2, _FIRST_RETRY_S), _LONGEST_RETRY_S)
+                self._retry_s = self._backoff.failed()
                 logger.warning("The tasks of connector %s are not configured yet: %s", self.name, error)
             except Exception as error:  # noqa: BLE001 - whatever a connector raises is its status
-                self._current = wanted
-                self.fail(error)
+                if may_pass(error):
+                    self._try_again(error)
+                else:
+                    self._retry_s, self._current = 0.0, wanted
+                    self.fail(error)
             if not self._changed.is_set():
                 self._settled.set()
             await self._wait()
+
+    def _try_again(self, error: Exception) -> None:
+        """Start the instance, or plan its tasks, again later; the status shows why."""
+        self._retry_s = self._backoff.failed()
+        self._plan = True
+        if self._connector is None:
+            self._current = None
+        reason = f"{type(error).__name__}: {error}"
+        logger.warning(
+            "Connector %s tries again in %.1f s: %s", self.name, self._retry_s, self._reports.hide(reason)
+        )
+        if reason != self._reason:
+            self._reason = reason
+            self._reports.connector(self.name, State.RUNNING, self.version, reason)
 
     async def _wait(self) -> None:
         try:
@@ -151,11 +172,15 @@ class ConnectorSlot:
             if wanted.target is TargetState.STARTED and self._connector is None:
                 await self._start(wanted.config)
             self._current = wanted
+            self._reason = None
             self._reports.connector(self.name, _STATES[wanted.target], self._version_of(wanted.config))
             self._plan = wanted.target is TargetState.STARTED
         if self._plan and self._connector is not None and not self._failed:
             self._plan = False
             await self._plan_tasks(wanted.config)
+            if self._reason is not None:
+                self._reason = None
+                self._reports.connector(self.name, State.RUNNING, self.version)
 
     def _version_of(self, config: Properties) -> str | None:
         if self.version is None:

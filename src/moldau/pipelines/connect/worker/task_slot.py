@@ -160,6 +160,9 @@ class TaskSlot:
             self._reports.task(self.id, State.RUNNING, self._version)
         elif event is Event.PAUSED:
             self._reports.task(self.id, State.PAUSED, self._version)
+        elif event is Event.RETRYING:
+            state = State.PAUSED if self._current is not None and self._current.paused else State.RUNNING
+            self._reports.task(self.id, state, self._version, detail)
         elif event is Event.FAILED:
             self._fail(detail)
         else:

@@ -97,18 +97,9 @@ class LakeSinkTask(SinkTask):
     def start(self, context: SinkContext) -> None:
         self._context = context
         self._settings = self._parse(context.config)
-        self._open_table = self._opened()
+        self._open_table = self._lake(self._settings)
         self._routing = Routing(self._settings)
         self._maintains = context.config.get(TASK_INDEX, "0") == "0"
-
-    def _opened(self) -> OpenTable:
-        for wait_s in _PATIENCE_S:
-            try:
-                return self._lake(self._settings)
-            except LakeUnavailable as error:
-                logger.warning("Trying again in %.1f s: %s", wait_s, error)
-                self._context.wait(wait_s)
-        return self._lake(self._settings)
 
     def open(self, partitions: Sequence[TopicPartition]) -> None:
         """Note what the tables hold: records below are skipped.

@@ -19,6 +19,8 @@ class Event(Enum):
 
     RUNNING = "running"
     PAUSED = "paused"
+    #: It waits for a target that is away; the detail is the reason.
+    RETRYING = "retrying"
     FAILED = "failed"
     STOPPED = "stopped"
     TOPIC = "topic"
@@ -47,6 +49,8 @@ class Control:
         self._stopping = False
         self._paused = paused
         self._topics: set[str] = set()
+        #: Why the task waits, as the status shows it.
+        self._retrying: str | None = None
 
     @property
     def stopping(self) -> bool:
@@ -75,6 +79,19 @@ class Control:
         """Wait until a command makes the condition true."""
         with self._changed:
             return self._changed.wait_for(condition, seconds)
+
+    def report_retry(self, error: BaseException) -> None:
+        """Show in the status why the task waits, once for each reason."""
+        reason = f"{type(error).__name__}: {error}"
+        if reason != self._retrying:
+            self._retrying = reason
+            self.link.report(Event.RETRYING, reason)
+
+    def report_success(self) -> None:
+        """Remove the reason from the status."""
+        if self._retrying is not None:
+            self._retrying = None
+            self.link.report(Event.PAUSED if self._paused else Event.RUNNING)
 
     def used_topic(self, topic: str) -> None:
         """Report a topic once."""

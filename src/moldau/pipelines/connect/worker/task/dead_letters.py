@@ -16,8 +16,9 @@ from moldau.client.admin.client import AdminClient
 from moldau.client.admin.topic_types import NewTopic
 from moldau.client.producer.producer import Producer
 from moldau.client.records import ConsumerRecord, RecordMetadata
-from moldau.pipelines.connect.data.errors import ConnectError
+from moldau.pipelines.connect.data.errors import ConnectError, RetriableError
 from moldau.pipelines.connect.storage.types import TaskId
+from moldau.pipelines.connect.worker.retries import may_pass
 from moldau.pipelines.connect.worker.task.errors import Failure
 
 PREFIX: Final = "errors.deadletterqueue."
@@ -90,4 +91,4 @@ def create_topic(client: Mapping[str, str], topic: str, replication_factor: int)
         result = error
     if isinstance(result, KafkaError) and result.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
         message = f"Could not initialize dead letter queue with topic={topic}"
-        raise ConnectError(message) from result
+        raise (RetriableError if may_pass(result) else ConnectError)(message) from result

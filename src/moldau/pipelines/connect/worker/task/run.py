@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import time
 import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -13,6 +15,7 @@ from moldau.pipelines.connect.data.errors import ConnectError
 from moldau.pipelines.connect.plugins import Plugins
 from moldau.pipelines.connect.sdk import Connector, SinkConnector, SourceConnector
 from moldau.pipelines.connect.transforms.chain import chain_of
+from moldau.pipelines.connect.worker.retries import LONGEST_S, Backoff, may_pass
 from moldau.pipelines.connect.worker.task import dead_letters
 from moldau.pipelines.connect.worker.task.clients import (
     admin_properties,
@@ -31,20 +34,35 @@ from moldau.pipelines.connect.worker.task.source import SourceLoop
 from moldau.pipelines.connect.worker.task.spec import TaskSpec
 from moldau.pipelines.connect.worker.task.topics import TopicCreation, topic_groups
 
+logger = logging.getLogger(__name__)
+
 _FLUSH_INTERVAL_MS: Final = 60_000
 _CLOSE_S: Final = 5.0
 _MOST_CAUSES: Final = 20
 
 
 def run_task(spec: TaskSpec, control: Control, plugins: Plugins) -> None:
-    """Run a task and report its end; raises nothing, because the report says what went wrong."""
-    try:
-        connector = plugins.connector(spec.connector_config["connector.class"])
-        _runner(connector)(spec, connector, control, plugins)
-    except Exception as error:  # noqa: BLE001 - the worker logs it, without secrets
-        control.link.report(Event.FAILED, trace_of(error))
-    else:
-        control.link.report(Event.STOPPED)
+    """Run a task and report its end; raises nothing, because the report says what went wrong.
+
+    A task whose target, or whose brokers, are away starts again, with growing waits.
+    """
+    backoff = Backoff()
+    while not control.stopping:
+        started = time.monotonic()
+        try:
+            connector = plugins.connector(spec.connector_config["connector.class"])
+            _runner(connector)(spec, connector, control, plugins)
+        except Exception as error:  # noqa: BLE001 - the worker logs it, without secrets
+            if not may_pass(error):
+                control.link.report(Event.FAILED, trace_of(error))
+                return
+            if time.monotonic() - started > LONGEST_S:
+                backoff.reset()
+            delay_s = backoff.failed()
+            logger.warning("Task %s starts again in %.1f s: %s", spec.id, delay_s, error)
+            control.report_retry(error)
+            control.wait_for(lambda: control.stopping, delay_s)
+    control.link.report(Event.STOPPED)
 
 
 def trace_of(error: BaseException) -> str:

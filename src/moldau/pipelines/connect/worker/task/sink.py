@@ -22,6 +22,7 @@ from moldau.client.wire.cluster import is_retriable
 from moldau.pipelines.connect.data.errors import ConnectError, RetriableError
 from moldau.pipelines.connect.data.records import SinkRecord
 from moldau.pipelines.connect.sdk import SinkTask
+from moldau.pipelines.connect.worker.retries import Backoff
 from moldau.pipelines.connect.worker.task.control import Control, Event
 from moldau.pipelines.connect.worker.task.conversion import SinkConversion
 from moldau.pipelines.connect.worker.task.dead_letters import DeadLetters
@@ -31,7 +32,7 @@ from moldau.pipelines.connect.worker.task.spec import TaskSpec
 logger = logging.getLogger(__name__)
 
 _POLL_S: Final = 0.1
-_RETRY_MS: Final = 3000
+_FIRST_RETRY_S: Final = 3.0
 
 
 class Context:
@@ -40,7 +41,8 @@ class Context:
     def __init__(self, loop: SinkLoop, config: Mapping[str, str]) -> None:
         self.config = config
         self._loop = loop
-        self.retry_ms = _RETRY_MS
+        #: The wait that the task has chosen for its next attempt.
+        self.retry_ms: int | None = None
         self.commit_requested = False
         self.sought: dict[TopicPartition, int] = {}
         #: Partitions that the task itself has paused.
@@ -118,6 +120,7 @@ class SinkLoop:
         #: Records that the sink could not take yet, and when to put them again.
         self._waiting: list[SinkRecord] = []
         self._retry_at = 0.0
+        self._backoff = Backoff(_FIRST_RETRY_S)
         #: Records that were read while others wait.
         self._held: list[ConsumerRecord[Any, Any]] = []
         #: Offsets that are reached when the waiting records are put.
@@ -137,9 +140,11 @@ class SinkLoop:
                 self._step()
             self._commit()
         finally:
-            # Leaving the group closes the partitions.
-            self.consumer.close()
-            self._task.stop()
+            try:
+                # Leaving the group closes the partitions.
+                self.consumer.close()
+            finally:
+                self._task.stop()
 
     def _subscribe(self) -> None:
         config, listener = self._spec.connector_config, _Listener(self)
@@ -211,8 +216,10 @@ class SinkLoop:
                 self._task.put(self._waiting)
         except RetriableError as error:
             logger.warning("Task %s puts %d records again: %s", self._spec.id, len(self._waiting), error)
-            self._retry_at = time.monotonic() + self._context.retry_ms / 1000
-            self._context.retry_ms = _RETRY_MS
+            chosen_ms, self._context.retry_ms = self._context.retry_ms, None
+            wait_s = self._backoff.failed() if chosen_ms is None else chosen_ms / 1000
+            self._retry_at = time.monotonic() + wait_s
+            self.control.report_retry(error)
             self.consumer.pause(self.consumer.assignment())
             return
         except Exception as error:
@@ -222,6 +229,8 @@ class SinkLoop:
         self._reached, self._waiting, self._originals = {}, [], {}
         if self._retry_at:
             self._retry_at = 0.0
+            self._backoff.reset()
+            self.control.report_success()
             if not self._is_paused:
                 self._resume()
 
@@ -241,7 +250,11 @@ class SinkLoop:
         """Commit what was put, and forget the partitions and their records that wait."""
         gone = set(partitions)
         if not lost:
-            self._commit(gone)
+            try:
+                self._commit(gone)
+            except RetriableError as error:
+                # As in Kafka Connect: the records are read again by the next owner.
+                logger.warning("Task %s could not commit %s: %s", self._spec.id, partitions, error)
         self._waiting = [
             each
             for each in self._waiting

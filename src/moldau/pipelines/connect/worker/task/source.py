@@ -21,6 +21,7 @@ from moldau.pipelines.connect.data.records import SourceRecord
 from moldau.pipelines.connect.sdk import Offset, Partition, SourceTask
 from moldau.pipelines.connect.storage.offset_state import offset_record
 from moldau.pipelines.connect.storage.types import Record
+from moldau.pipelines.connect.worker.retries import Backoff
 from moldau.pipelines.connect.worker.task.control import Control, Event
 from moldau.pipelines.connect.worker.task.conversion import SourceConversion
 from moldau.pipelines.connect.worker.task.errors import ErrorHandler, Failure, Stage
@@ -31,7 +32,6 @@ from moldau.pipelines.connect.worker.task.topics import TopicCreation
 logger = logging.getLogger(__name__)
 
 _FLUSH_TIMEOUT_S: Final = 30.0
-_POLL_AGAIN_S: Final = 1.0
 #: A source partition and its offset; None forgets it.
 _Offset = tuple[Mapping[str, Any], Mapping[str, Any] | None]
 _PRODUCER_CLASS: Final = "org.apache.kafka.connect.runtime.WorkerSourceTask"
@@ -84,6 +84,7 @@ class SourceLoop:
         self._flush_interval_s = flush_interval_s
         self._submitted = SubmittedRecords(spec.connector)
         self._failure: Exception | None = None
+        self._backoff = Backoff()
         self._flushed_at = time.monotonic()
 
     def run(self) -> None:
@@ -120,11 +121,15 @@ class SourceLoop:
     def _poll(self) -> Sequence[SourceRecord]:
         """Return the next records; a source that cannot be read now is polled again."""
         try:
-            return self._task.poll()
+            records = self._task.poll()
         except RetriableError as error:
             logger.warning("Task %s polls its source again: %s", self._spec.id, error)
-            self._control.wait(_POLL_AGAIN_S)
+            self._control.report_retry(error)
+            self._control.wait(self._backoff.failed())
             return ()
+        self._backoff.reset()
+        self._control.report_success()
+        return records
 
     def _pause(self) -> None:
         self._commit()

@@ -13,7 +13,8 @@ from typing import Final
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.client.admin.client import AdminClient
 from moldau.client.admin.topic_types import NewTopic
-from moldau.pipelines.connect.data.errors import ConnectError
+from moldau.pipelines.connect.data.errors import ConnectError, RetriableError
+from moldau.pipelines.connect.worker.retries import may_pass
 
 PREFIX: Final = "topic.creation."
 DEFAULT_GROUP: Final = "default"
@@ -76,10 +77,10 @@ class TopicCreation:
     def ensure(self, topic: str) -> None:
         if topic in self._known:
             return
-        self._known.add(topic)
         group = next((each for each in self._groups if each.matches(topic)), None)
         if group is not None:
             self._create(topic, group)
+        self._known.add(topic)
 
     def _create(self, topic: str, group: TopicGroup) -> None:
         wanted = NewTopic(
@@ -94,4 +95,5 @@ class TopicCreation:
         except KafkaError as error:
             result = error
         if isinstance(result, KafkaError) and result.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
-            raise ConnectError(f"Task failed to create new topic {topic}: {result}") from result
+            kind = RetriableError if may_pass(result) else ConnectError
+            raise kind(f"Task failed to create new topic {topic}: {result}") from result

@@ -121,6 +121,8 @@ def _measure(cluster: Cluster, seconds: float, rounds: int) -> tuple[Figures, di
             time.sleep(min(seconds, 35))
             idle = _cpu([console.pid], seconds, brokers)
             figures["console idle, CPU %"], figures["brokers while idle, CPU %"] = idle
+            # The first page waits for a new snapshot.
+            figures["first page after idle time, ms"] = get(console.port, "/topics") * 1000
             with browsing(console.port, _LIVE, _VIEWERS) as answers:
                 busy = _cpu([console.pid], seconds, brokers)
             figures["console with 10 viewers, CPU %"], figures["brokers with 10 viewers, CPU %"] = busy

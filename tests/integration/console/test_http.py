@@ -55,6 +55,55 @@ def test_pages_offer_the_same_as_commands(console: Api, bootstrap: str, topic: s
     assert b"curl -H" in body and b"AdminClient(" in body
 
 
+def copied(console: Api, path: str) -> list[str]:
+    """Return what a page offers to copy: command, curl line and Python."""
+    page = console.raw("GET", path, headers=HTML)[1].decode()
+    return [
+        html.unescape(each) for each in re.findall(r'<pre tabindex="0">(.*?)</pre><button', page, re.DOTALL)
+    ]
+
+
+def test_what_pages_offer_to_copy_runs(console: Api, bootstrap: str, topic: str) -> None:
+    create(bootstrap, topic)
+    group = f"group-{topic}"
+    with AdminClient(bootstrap) as admin:
+        admin.alter_group_offsets(group, {TopicPartition(topic, 0): 0})
+    eventually(lambda: console("GET", f"/groups/{group}").status == 200, timeout=20)
+    broker = console("GET", "/brokers").body["brokers"][0]["id"]
+    paths = [
+        "/",
+        "/topics",
+        "/groups",
+        f"/groups/{group}",
+        "/brokers",
+        f"/brokers/{broker}",
+        "/users",
+        "/quotas",
+    ]
+    paths += [f"/topics/{topic}/{tab}" for tab in ("partitions", "configuration", "groups")]
+    scripts, commands = [], []
+    for path in paths:
+        command, line, python = copied(console, path)
+        assert line == f"curl -H 'Accept: application/json' http://127.0.0.1:{console.port}{path}"
+        scripts.append(python)
+        commands.append(command)
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(scripts)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0 and topic in done.stdout and group in done.stdout, done.stderr
+    tools = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    for index in (3, 8):
+        done = subprocess.run(
+            ["bash", "-c", commands[index]],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            env={**os.environ, **tools},
+        )
+        assert done.returncode == 0 and topic in done.stdout, commands[index]
+
+
 @pytest.mark.parametrize(
     "path", ["/nope", "/topics/nope", "/topics/nope/partitions", "/groups/nope", "/brokers/77"]
 )
@@ -182,8 +231,7 @@ def test_the_copied_command_and_python_read_the_same_records(
     console("POST", f"{path}/import", "\n".join(lines).encode(), kind="text/plain")
     shown = [each["value"]["text"] for each in console("GET", f"{path}?{query}").body["messages"]]
     assert shown
-    page = console.raw("GET", f"{path}?{query}", headers=HTML)[1].decode()
-    command, _, python = map(html.unescape, re.findall(r'<pre tabindex="0">(.*?)</pre>', page, re.DOTALL))
+    command, _, python = copied(console, f"{path}?{query}")
     assert "group" not in python
     limit = len(shown)
     script = re.sub(r"islice\(consumer, \d+\)", f"islice(consumer, {limit})", python)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from moldau.client.admin import AdminClient
 from moldau.client.admin.topic_types import NewTopic
-from tests.harness.browser import opened_page
+from tests.harness.browser import opened_page, violations
 from tests.harness.rest_proxy import Api, service
 from tests.harness.waiting import eventually
 from tests.integration.console.test_stories import expect
@@ -95,6 +96,64 @@ def test_each_cluster_has_a_registry_of_its_own(bootstrap: str, topic: str) -> N
         assert api("POST", f"/clusters/other{path}", written).status == 201
         shown = [api("GET", f"{base}{path}").body["messages"][0] for base in ("", "/clusters/other")]
         assert [each["value"]["text"] for each in shown] == ['{"first": 7}', '{"second": 7}']
+
+
+UNION = """{"type": "record", "name": "Odd", "fields": [
+    {"name": "note", "type": ["null", "string", "bytes"]}, {"name": "data", "type": "bytes"}]}"""
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(
+    ("kind", "schema", "value", "shown"),
+    [
+        ("AVRO", UNION, '{"note": {"bytes": "\\u0000ÿ"}, "data": "\\u0001"}', '"bytes"'),
+        ("PROTOBUF", PROTOBUF, '{"id": 7, "note": "tea"}', '"note": "tea"'),
+        ("JSON", JSON_SCHEMA, '{  "id" : 7 }', '{  "id" : 7 }'),
+        (None, "", "text", "text"),
+    ],
+)
+def test_a_record_is_sent_again_as_it_is(
+    console: Api,
+    browser: Any,
+    bootstrap: str,
+    topic: str,
+    kind: str | None,
+    schema: str,
+    value: str,
+    shown: str,
+) -> None:
+    with AdminClient(bootstrap) as admin:
+        admin.create_topics([NewTopic(topic, 1, 1)])
+    subject, path = f"{topic}-value", f"/topics/{topic}/messages"
+    if kind is not None:
+        console("POST", "/schemas", {"subject": subject, "type": kind, "schema": schema})
+    headers = '["null", null]\n["binary", {"base64": "/wA="}]\nsource=shop'
+    fields = {"value": value, "schema": subject if kind else "", "key_format": "empty", "headers": headers}
+    assert console("POST", path, fields).status == 201
+    assert console("POST", path, {"key": "k", "tombstone": True}).status == 201
+    with opened_page(browser, f"http://127.0.0.1:{console.port}") as page:
+        for offset in (0, 1):
+            page.goto(f"{path}/0/{offset}")
+            page.get_by_role("button", name="Send again, edited").click()
+            dialog = page.get_by_role("dialog")
+            if offset == 0:
+                field = dialog.get_by_role("textbox", name="Value", exact=True)
+                assert shown in field.input_value()
+                expect(dialog.get_by_label("Schema")).to_be_visible()
+                assert violations(page) == []
+            dialog.get_by_role("button", name="Send").click()
+            expect(page.get_by_role("status")).to_contain_text(f"at offset {offset + 2}")
+    lines = console.raw("GET", f"{path}/export?start=beginning")[1].splitlines()
+    records = [json.loads(line) for line in lines]
+    for each in records:
+        del each["offset"], each["timestamp"]
+    assert records[2:] == records[:2]
+    assert records[0]["headers"] == [["null", None], ["binary", {"base64": "/wA="}], ["source", "shop"]]
+    assert (records[0]["key"], records[1]["value"]) == ("", None)
+    if kind is not None:
+        for part in (f"/schemas/{subject}", "/schemas"):
+            body = console.raw("GET", part, headers={"Accept": "text/html"})[1].decode()
+            assert body.count("data-copy") == 3
 
 
 def test_schemas_are_checked_and_deleted(console: Api, topic: str) -> None:

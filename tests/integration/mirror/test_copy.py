@@ -7,6 +7,7 @@ from typing import Any
 
 from confluent_kafka import Producer
 
+from moldau.base.errors import KafkaError
 from moldau.base.ids import TopicPartition
 from moldau.client.admin.client import checked
 from moldau.client.admin.configs import AlterConfig, AlterOperation, ConfigResource, ResourceType
@@ -66,6 +67,21 @@ def test_records_are_copied_as_they_are(pair: Pair, mirror: MirrorProcess) -> No
     described = checked(pair.admin_b.describe_configs([ConfigResource(ResourceType.TOPIC, "a.orders")]))
     (entries,) = described.values()
     assert {entry.name: entry.value for entry in entries}["retention.ms"] == "7200000"
+
+
+def test_a_config_that_is_changed_on_the_target_is_set_back(pair: Pair, mirror: MirrorProcess) -> None:
+    def retention() -> str | None:
+        (entries,) = pair.admin_b.describe_configs([copy]).values()
+        if isinstance(entries, KafkaError):
+            return None
+        return next(entry.value for entry in entries if entry.name == "retention.ms")
+
+    copy = ConfigResource(ResourceType.TOPIC, "a.configured")
+    checked(pair.admin_a.create_topics([NewTopic("configured", 1, configs={"retention.ms": "7200000"})]))
+    eventually(lambda: retention() == "7200000", what=mirror.log[-2000:])
+    manual = [AlterConfig("retention.ms", AlterOperation.SET, "3600000")]
+    checked(pair.admin_b.incremental_alter_configs({copy: manual}))
+    eventually(lambda: retention() == "7200000", what=mirror.log[-2000:])
 
 
 def test_no_record_is_missing_after_kill_9(pair: Pair, mirror: MirrorProcess) -> None:

@@ -30,35 +30,36 @@ from moldau.client.admin.configs import (
     incremental_alter_configs,
 )
 from moldau.client.wire.cluster import Cluster
+from moldau.config.definition import ConfigSource
 from moldau.pipelines.mirror.config.definitions import SOURCE
 from moldau.pipelines.mirror.config.flow import Flow, TopicSelection
-from moldau.pipelines.mirror.flows.topics import TargetTopics, is_copied, source_configs
+from moldau.pipelines.mirror.flows.topics import TargetTopics, is_copied, topic_configs
 
 logger = logging.getLogger(__name__)
 
 
 class TopicSettings:
-    """Copies configs and ACLs that have changed since the last time."""
+    """Makes configs and ACLs of mirrored topics follow the source, also after a change on the target."""
 
     def __init__(self, flow: Flow, source: Cluster, target: Cluster, topics: TargetTopics) -> None:
         self._flow = flow
         self._selection = TopicSelection(flow)
         self._source, self._target = source, target
         self._topics = topics
-        self._altered: dict[str, list[AlterConfig]] = {}
         self._without_authorizer = False
 
     async def sync_configs(self) -> None:
         topics = self._topics.mirrored
         if not topics:
             return
-        configs = await source_configs(self._flow, self._source, list(topics))
+        wanted = await topic_configs(self._source, topics)
+        present = await topic_configs(self._target, [topics[name] for name in wanted])
         changes = {
-            topics[name]: config_changes(self._flow, self._selection, entries)
-            for name, entries in configs.items()
+            remote: effective_changes(config_changes(self._flow, self._selection, wanted[name]), entries)
+            for name, remote in topics.items()
+            if name in wanted and (entries := present.get(remote)) is not None
         }
-        changed = {name: wanted for name, wanted in changes.items() if self._altered.get(name) != wanted}
-        await self._alter(changed)
+        await self._alter({name: each for name, each in changes.items() if each})
 
     async def _alter(self, changes: Mapping[str, list[AlterConfig]]) -> None:
         if not changes:
@@ -66,7 +67,7 @@ class TopicSettings:
         wanted = {ConfigResource(ResourceType.TOPIC, name): each for name, each in changes.items()}
         for resource, error in (await incremental_alter_configs(self._target, wanted)).items():
             if error is None:
-                self._altered[resource.name] = changes[resource.name]
+                logger.info("%s: altered configs of %s", self._flow, resource.name)
             else:
                 logger.warning("%s: configs of %s were refused: %s", self._flow, resource.name, error)
 
@@ -106,6 +107,16 @@ def config_changes(
         else:
             changes.append(AlterConfig(entry.name, AlterOperation.SET, entry.value))
     return changes
+
+
+def effective_changes(changes: Iterable[AlterConfig], entries: Iterable[ConfigEntry]) -> list[AlterConfig]:
+    """Return the changes that alter a topic with these configs."""
+    own = {each.name: each.value for each in entries if each.source is ConfigSource.DYNAMIC_TOPIC_CONFIG}
+    return [
+        each
+        for each in changes
+        if (each.name in own if each.operation is AlterOperation.DELETE else own.get(each.name) != each.value)
+    ]
 
 
 def target_acls(selection: TopicSelection, bindings: Iterable[AclBinding]) -> list[AclBinding]:

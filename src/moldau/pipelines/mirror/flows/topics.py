@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.client.admin.configs import ConfigEntry, ConfigResource, ResourceType, describe_configs
@@ -47,7 +47,7 @@ class TargetTopics:
     async def _create(self, names: list[str], found: Mapping[str, KnownTopic]) -> None:
         if not names:
             return
-        configs = await source_configs(self._flow, self._source, names)
+        configs = await topic_configs(self._source, names)
         new = [
             NewTopic(
                 self._selection.remote(name),
@@ -87,9 +87,10 @@ class TargetTopics:
             logger.error("%s: %s", self._flow, sentence)
 
 
-async def source_configs(flow: Flow, source: Cluster, names: list[str]) -> dict[str, list[ConfigEntry]]:
+async def topic_configs(cluster: Cluster, names: Iterable[str]) -> dict[str, list[ConfigEntry]]:
+    """Return the configs of topics; those that do not exist or may not be described are left out."""
     resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
-    described = await describe_configs(source, resources)
+    described = await describe_configs(cluster, resources)
     return {
         resource.name: entries
         for resource, entries in described.items()

@@ -7,7 +7,7 @@ from moldau.client.admin.configs import AlterConfig, AlterOperation, ConfigEntry
 from moldau.config.definition import ConfigSource
 from moldau.pipelines.mirror.config.flow import Flow, TopicSelection
 from moldau.pipelines.mirror.config.properties import read_config
-from moldau.pipelines.mirror.flows.topic_settings import config_changes, target_acls
+from moldau.pipelines.mirror.flows.topic_settings import config_changes, effective_changes, target_acls
 from moldau.pipelines.mirror.flows.topics import creation_configs
 
 
@@ -37,6 +37,17 @@ def test_own_values_are_copied_and_defaults_removed() -> None:
         AlterConfig("cleanup.policy", AlterOperation.DELETE),
     ]
     assert creation_configs(mirror, TopicSelection(mirror), ENTRIES) == {"retention.ms": "1"}
+
+
+def test_only_configs_that_differ_on_the_target_are_altered() -> None:
+    mirror = flow()
+    wanted = config_changes(mirror, TopicSelection(mirror), ENTRIES)
+    equal = [entry("retention.ms", "1", TOPIC), entry("cleanup.policy", "compact", DEFAULT)]
+    assert effective_changes(wanted, equal) == []
+    manual = [entry("retention.ms", "2", TOPIC), entry("cleanup.policy", "delete", TOPIC)]
+    assert effective_changes(wanted, manual) == wanted
+    # A default of the target that happens to be equal is not a value of the topic.
+    assert effective_changes(wanted, [entry("retention.ms", "1", DEFAULT)]) == wanted[:1]
 
 
 def test_defaults_of_the_source_are_copied_on_request() -> None:

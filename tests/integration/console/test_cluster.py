@@ -23,7 +23,7 @@ from moldau.client.records import OffsetAndMetadata
 from moldau.testing import Cluster
 from tests.harness.browser import opened_page
 from tests.harness.rest_proxy import Api, service
-from tests.integration.console.test_stories import expect
+from tests.integration.console.test_stories import FOLLOWED_MS, expect
 
 pytestmark = pytest.mark.browser
 CONFIG: dict[str, Any] = {}
@@ -153,7 +153,7 @@ def test_a_killed_node_is_seen_without_reloading(page: Any, cluster: Cluster, to
     victim = cluster.brokers[1]
     begin = time.monotonic()
     victim.kill()
-    expect(rows.nth(1).get_by_text("Offline")).to_be_visible()
+    expect(rows.nth(1).get_by_text("Offline")).to_be_visible(timeout=FOLLOWED_MS)
     seen = time.monotonic() - begin
     page.get_by_role("link", name="Overview").click()
     expect(page.get_by_text("Degraded")).to_be_visible()
@@ -163,6 +163,4 @@ def test_a_killed_node_is_seen_without_reloading(page: Any, cluster: Cluster, to
     expect(page.get_by_role("table", name="Partitions").get_by_text("under-replicated")).to_have_count(0)
     page.goto("/brokers")
     expect(rows.get_by_text("Online")).to_have_count(3)
-    # Followed within 5 s; the rest is patience with a busy machine.
-    assert seen < 15
     print(f"the killed broker was shown as offline after {seen:.1f} s")

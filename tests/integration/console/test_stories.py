@@ -15,6 +15,8 @@ from tests.harness.browser import PATIENCE_MS, violations, violations_of_dialogs
 from tests.harness.tools import Tools
 
 pytestmark = pytest.mark.browser
+#: Milliseconds after which a table shows what has changed in the cluster.
+FOLLOWED_MS = 5_000
 HOSTILE = '<script>document.title="owned"</script><img src=x onerror="document.title=1">'
 
 
@@ -202,10 +204,33 @@ def test_offsets_are_reset_after_a_preview(page: Any, bootstrap: str, topic: str
     expect(page.get_by_test_id("total-lag")).to_have_text("3")
     row = page.get_by_role("table", name="Offsets").locator("tbody tr").first
     expect(row).to_contain_text("1")
-    # The table follows the cluster by itself.
+
+
+def test_tables_follow_the_cluster_within_five_seconds(
+    page: Any, bootstrap: str, topic: str, console: Any
+) -> None:
+    create(bootstrap, topic, partitions=1)
+    group = f"group-{topic}"
+    own = page.context.new_page()
     with AdminClient(bootstrap) as admin:
-        admin.alter_group_offsets(group, {TopicPartition(topic, 0): OffsetAndMetadata(2)})
-    expect(page.get_by_test_id("total-lag")).to_have_text("2")
+        admin.alter_group_offsets(group, {TopicPartition(topic, 0): OffsetAndMetadata(0)})
+        page.goto(f"/topics/{topic}/partitions")
+        own.goto(f"/groups?q={topic}")
+        rows = page.get_by_role("table", name="Partitions").locator("tbody tr")
+        cells = own.get_by_role("table", name="Groups").locator("tbody tr").first.get_by_role("cell")
+        expect(rows).to_have_count(1)
+        expect(cells).to_have_text(["Classic", "Empty", "0", "OK", "0", "0 s"])
+        admin.create_partitions({topic: 3})
+        expect(rows).to_have_count(3, timeout=FOLLOWED_MS)
+        console("POST", f"/topics/{topic}/messages", {"value": "x", "partition": 0})
+        expect(rows.first.get_by_role("cell").nth(4)).to_have_text("1", timeout=FOLLOWED_MS)
+        expect(cells.nth(4)).to_have_text("1", timeout=FOLLOWED_MS)
+        own.goto(f"/groups/{group}")
+        expect(own.get_by_test_id("total-lag")).to_have_text("1")
+        admin.alter_group_offsets(group, {TopicPartition(topic, 0): OffsetAndMetadata(1)})
+        expect(own.get_by_test_id("total-lag")).to_have_text("0", timeout=FOLLOWED_MS)
+        lag = own.get_by_role("table", name="Offsets").locator("tbody tr").first.get_by_role("cell").nth(3)
+        expect(lag).to_have_text("0", timeout=FOLLOWED_MS)
 
 
 def test_the_overview_has_live_charts(page: Any) -> None:

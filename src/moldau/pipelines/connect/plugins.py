@@ -103,6 +103,10 @@ _BUILT_IN: Final[dict[PluginType, Mapping[str, str | Callable[[], Any]]]] = {
         "io.debezium.connector.postgresql.PostgresConnector": (
             f"{_CONNECTORS}.cdc.connector:PostgresConnector"
         ),
+        **{
+            f"org.apache.kafka.connect.mirror.{name}": f"{_CONNECTORS}.cluster.connectors:{name}"
+            for name in ("MirrorSourceConnector", "MirrorCheckpointConnector", "MirrorHeartbeatConnector")
+        },
         "spark": f"{_CONNECTORS}.spark.source:SparkSourceConnector",
         "DirectorySourceConnector": f"{_CONNECTORS}.objects.connectors:DirectorySourceConnector",
         "io.confluent.connect.azure.blob.storage.AzureBlobStorageSourceConnector": (

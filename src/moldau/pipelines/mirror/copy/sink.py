@@ -18,6 +18,7 @@ from moldau.client.batches.writer import AsyncBatchWriter
 from moldau.pipelines.mirror.config.flow import Flow
 from moldau.pipelines.mirror.copy.batches import PreparedBatch
 from moldau.pipelines.mirror.copy.partition import CopiedPartition
+from moldau.pipelines.mirror.copy.stored import OffsetStore
 from moldau.pipelines.mirror.records.source_offset import CONNECTOR, SourceOffset
 from moldau.pipelines.mirror.topic_log import NewRecord, TopicAppender
 from moldau.pipelines.mirror.translation.runs import Run
@@ -31,8 +32,10 @@ _MIB = 1 << 20
 class MirrorSink:
     """The producers of one copy task."""
 
-    def __init__(self, flow: Flow, task: int, clock: Clock) -> None:
+    def __init__(self, flow: Flow, task: int, clock: Clock, offsets: OffsetStore | None = None) -> None:
+        """Store source offsets in `offsets`, or in the flow's topic."""
         self.buffer_bytes = _buffer_bytes(flow)
+        self._offsets = offsets
         self._flow = flow
         self._clock = clock
         transactional_id = f"{flow.source}-mm2-{CONNECTOR}-{task}" if flow.exactly_once else None
@@ -105,8 +108,11 @@ class MirrorSink:
 
     async def _store_offsets(self, positions: Mapping[CopiedPartition, int]) -> None:
         moved = {each: at for each, at in positions.items() if at > each.committed and at > 0}
-        if moved:
-            records = [self._record(each.source_offset(at)) for each, at in moved.items()]
+        found = [each.source_offset(at) for each, at in moved.items()]
+        if self._offsets is not None and found:
+            self._offsets.store(found)
+        elif found:
+            records = [self._record(each) for each in found]
             appender = TopicAppender(self._state)
             await appender.append(self._flow.offsets_topic, records, self._clock.time_ms())
         for partition, position in moved.items():

@@ -1,8 +1,13 @@
-"""What earlier runs of a mirror left on the clusters: copied source offsets, and offset syncs."""
+"""What earlier runs of a mirror left on the clusters: copied source offsets, and offset syncs.
+
+Source offsets are in a topic of the mirror, unless the copy has an `OffsetStore`.
+"""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+from typing import Protocol
 
 from moldau.base.ids import TopicPartition
 from moldau.client.wire.cluster import Cluster
@@ -14,6 +19,18 @@ from moldau.pipelines.mirror.topic_log import TopicLog
 from moldau.pipelines.mirror.translation.runs import OffsetRuns
 
 logger = logging.getLogger(__name__)
+
+
+class OffsetStore(Protocol):
+    """Keeps how far partitions are copied for a copy without an offsets topic of its own."""
+
+    def load(self, partitions: Sequence[TopicPartition]) -> list[SourceOffset]:
+        """Return the stored offsets of partitions, of those that have one."""
+        ...
+
+    def store(self, offsets: Sequence[SourceOffset]) -> None:
+        """Store offsets, and return when they are stored."""
+        ...
 
 
 async def stored_offsets(target: Cluster, flow: Flow) -> dict[TopicPartition, SourceOffset]:

@@ -26,7 +26,7 @@ from moldau.pipelines.mirror.copy.assignment import Assigned, assigned_partition
 from moldau.pipelines.mirror.copy.copier import Copier
 from moldau.pipelines.mirror.copy.partition import CopiedPartition
 from moldau.pipelines.mirror.copy.sink import MirrorSink
-from moldau.pipelines.mirror.copy.stored import SyncedOffsets, stored_offsets
+from moldau.pipelines.mirror.copy.stored import OffsetStore, SyncedOffsets, stored_offsets
 from moldau.pipelines.mirror.records.source_offset import SourceOffset
 from moldau.pipelines.mirror.translation.runs import OffsetRuns
 
@@ -49,8 +49,11 @@ class _Earlier(NamedTuple):
 class CopyTask:
     """Task number `task` of `tasks` of a flow."""
 
-    def __init__(self, flow: Flow, task: int, tasks: int, clock: Clock) -> None:
+    def __init__(
+        self, flow: Flow, task: int, tasks: int, clock: Clock, offsets: OffsetStore | None = None
+    ) -> None:
         self._flow = flow
+        self._offsets = offsets
         self._task, self._tasks = task, tasks
         self._clock = clock
         self._selection = TopicSelection(flow)
@@ -84,7 +87,7 @@ class CopyTask:
         source = Cluster(_impatient(flow.source_settings("copy")))
         target = Cluster(flow.target_settings("discovery"))
         fetching = Cluster(flow.source_settings("fetch"))
-        sink = MirrorSink(flow, self._task, self._clock)
+        sink = MirrorSink(flow, self._task, self._clock, self._offsets)
         copier = Copier(flow, fetching, sink)
         try:
             await sink.start()
@@ -97,11 +100,23 @@ class CopyTask:
                 cluster.close()
 
     async def _earlier(self, source: Cluster, target: Cluster) -> _Earlier:
-        offsets = await stored_offsets(target, self._flow)
+        offsets = await self._stored(source, target)
         synced = SyncedOffsets(self._flow, source, target)
         if self._flow["emit.offset-syncs.enabled"]:
             await synced.read_new()
         return _Earlier(offsets, synced.runs)
+
+    async def _stored(self, source: Cluster, target: Cluster) -> dict[TopicPartition, SourceOffset]:
+        if self._offsets is None:
+            return await stored_offsets(target, self._flow)
+        found = known_topics((await source.retry(lambda: source.metadata(None))).topics)
+        partitions = [
+            TopicPartition(name, index)
+            for name, topic in found.items()
+            if self._selection.mirrors(name)
+            for index in range(topic.partitions)
+        ]
+        return {each.partition: each for each in self._offsets.load(partitions)}
 
     async def _assign(
         self,

@@ -6,7 +6,7 @@ The parts are independent: one that fails is repeated after a delay, the others 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 from moldau.base.clock import Clock
 from moldau.client.batches.writer import AsyncBatchWriter
@@ -35,31 +35,52 @@ class FlowCoordinator:
         flow = self._flow
         offsets, partitions = flow.offsets_topic, flow["offset.storage.partitions"]
         await self._create(self._target, offsets, "offset.storage.replication.factor", partitions)
+        await self.prepare_syncs()
+        await self.prepare_checkpoints()
+
+    async def prepare_syncs(self) -> None:
+        flow = self._flow
         if flow["emit.offset-syncs.enabled"]:
             cluster = self._source if flow.syncs_on_source else self._target
             await self._create(cluster, flow.offset_syncs_topic, "offset-syncs.topic.replication.factor")
-        if flow["emit.checkpoints.enabled"]:
-            await self._create(self._target, flow.checkpoints_topic, "checkpoints.topic.replication.factor")
+
+    async def prepare_checkpoints(self) -> None:
+        if self._flow["emit.checkpoints.enabled"]:
+            topic = self._flow.checkpoints_topic
+            await self._create(self._target, topic, "checkpoints.topic.replication.factor")
 
     async def _create(self, cluster: Cluster, topic: str, factor: str, partitions: int = 1) -> None:
         await create_compacted(cluster, topic, partitions, self._flow[factor], factor)
 
     async def run(self) -> None:
-        try:
-            await asyncio.gather(*self._parts())
-        finally:
-            self._source.close()
-            self._target.close()
+        """Do everything until cancelled."""
+        await self._run([*self._topic_parts(), self._translate_groups()])
 
-    def _parts(self) -> Iterator[Awaitable[None]]:
+    async def run_topics(self) -> None:
+        """Create topics, and copy their configs and ACLs, until cancelled."""
+        await self._run(list(self._topic_parts()))
+
+    async def run_groups(self) -> None:
+        """Translate the offsets of groups until cancelled."""
+        await self._run([self._translate_groups()])
+
+    async def _run(self, parts: Sequence[Awaitable[None]]) -> None:
+        try:
+            await asyncio.gather(*parts)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        self._source.close()
+        self._target.close()
+
+    def _topic_parts(self) -> Iterator[Awaitable[None]]:
         flow = self._flow
         yield self._repeat("refreshing topics", "refresh.topics", self._topics.refresh)
         if flow["sync.topic.configs.enabled"]:
             yield self._repeat("copying topic configs", "sync.topic.configs", self._sync_configs)
         if flow["sync.topic.acls.enabled"]:
             yield self._repeat("copying ACLs", "sync.topic.acls", self._settings.sync_acls)
-        if flow["emit.checkpoints.enabled"] and flow["emit.offset-syncs.enabled"]:
-            yield self._translate_groups()
 
     async def _sync_configs(self) -> None:
         """Copy configs once the topics are known."""
@@ -68,6 +89,8 @@ class FlowCoordinator:
         await self._settings.sync_configs()
 
     async def _translate_groups(self) -> None:
+        if not (self._flow["emit.checkpoints.enabled"] and self._flow["emit.offset-syncs.enabled"]):
+            return
         groups = GroupOffsets(self._flow, self._source, self._target, self._clock)
         writer = AsyncBatchWriter(self._flow.target_settings("checkpoints"))
 

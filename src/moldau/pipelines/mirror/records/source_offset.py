@@ -8,13 +8,14 @@ meaningless after the topic was deleted and created again.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from moldau.base.ids import TopicPartition
 from moldau.pipelines.mirror.records.fields import MalformedRecord
 
 CONNECTOR = "MirrorSourceConnector"
-_TOPIC_ID = "topicId"
+_OFFSET, _TOPIC_ID = "offset", "topicId"
 
 
 class SourceOffset(NamedTuple):
@@ -25,12 +26,18 @@ class SourceOffset(NamedTuple):
     topic_id: str = ""
 
     def key(self, cluster: str) -> bytes:
-        topic, partition = self.partition
-        return _json([CONNECTOR, {"cluster": cluster, "partition": partition, "topic": topic}])
+        return _json([CONNECTOR, source_partition(cluster, self.partition)])
 
     def value(self) -> bytes:
-        known = {_TOPIC_ID: self.topic_id} if self.topic_id else {}
-        return _json({"offset": self.offset, **known})
+        return _json(self.content())
+
+    def content(self) -> dict[str, Any]:
+        return {_OFFSET: self.offset, **({_TOPIC_ID: self.topic_id} if self.topic_id else {})}
+
+
+def source_partition(cluster: str, partition: TopicPartition) -> dict[str, Any]:
+    """Return a partition as Connect's offsets name it."""
+    return {"cluster": cluster, "partition": partition.partition, "topic": partition.topic}
 
 
 def read_source_offset(cluster: str, key: bytes | None, value: bytes | None) -> SourceOffset | None:
@@ -47,8 +54,11 @@ def read_source_offset(cluster: str, key: bytes | None, value: bytes | None) -> 
     partition = TopicPartition(topic, index)
     if value is None:
         return SourceOffset(partition, -1)
-    content = _decoded(value, dict)
-    offset = content.get("offset")
+    return source_offset(partition, _decoded(value, dict))
+
+
+def source_offset(partition: TopicPartition, content: Mapping[str, Any]) -> SourceOffset:
+    offset = content.get(_OFFSET)
     if not isinstance(offset, int):
         raise MalformedRecord(f"invalid source offset {content}")
     return SourceOffset(partition, offset, str(content.get(_TOPIC_ID) or ""))

@@ -1,0 +1,1 @@
+"""Another cluster as a source: MirrorMaker 2's connectors."""

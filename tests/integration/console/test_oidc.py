@@ -6,6 +6,7 @@ import base64
 import hmac
 import json
 import os
+import re
 import ssl
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,9 +16,14 @@ from urllib.parse import urlsplit
 import pytest
 from joserfc import jwt
 from joserfc.jwk import RSAKey
+from starlette.routing import compile_path
 
+from moldau.base.ids import TopicPartition
 from moldau.client.admin import AdminClient
+from moldau.client.admin.client import checked
 from moldau.client.admin.topic_types import NewTopic
+from moldau.console.login.roles import Role
+from moldau.console.routes import ROUTES
 from tests.harness.browser import opened_page, violations
 from tests.harness.rest_proxy import Api, service
 from tests.harness.security.certificates import Certificates
@@ -144,22 +150,45 @@ def test_roles_decide_what_is_allowed(
     assert "hidden pass" not in audit.read_text() and "secret text" not in audit.read_text()
 
 
+def offered(page: str) -> set[str]:
+    """Return the paths to which the forms of a page send changes."""
+    found = set(re.findall(r'(?:formaction|action|data-sql|data-import|data-preview)="(/[^"?]*)', page))
+    return found - {"/logout"}
+
+
+def needed(path: str) -> Role:
+    posts = (each for each in ROUTES if each.method == "POST")
+    return next(each.role for each in posts if compile_path(each.path)[0].match(path))
+
+
 def test_pages_show_what_the_role_may_do(
     console: Api, provider: OidcProvider, bootstrap: str, topic: str
 ) -> None:
     with AdminClient(bootstrap) as admin:
         assert admin.create_topics([NewTopic(topic, 1, 1)]) == {topic: None}
+        checked(admin.alter_group_offsets(topic, {TopicPartition(topic, 0): 0}))
+    assert (
+        signed_in(console, provider, "edda")("POST", f"/topics/{topic}/messages", {"value": "x"}).status
+        == 201
+    )
+    paths = ["/", "/topics", "/groups", "/brokers", "/brokers/1", "/acls", "/users", "/quotas", "/sql"]
+    paths += [f"/topics/{topic}/{tab}" for tab in ("messages", "messages/0/0", "partitions", "configuration")]
+    paths += [f"/groups/{topic}", "/schemas", "/connectors", "/pipelines"]
     shown = {}
-    for user in ("vera", "edda", "anna"):
+    for user, role in (("vera", Role.VIEWER), ("edda", Role.EDITOR), ("anna", Role.ADMIN)):
         cookie = signed_in(console, provider, user).headers["Cookie"]
-        pages = "".join(get(console, path, cookie)[1] for path in (f"/topics/{topic}", "/topics", "/users"))
-        buttons = ("Create topic", "Produce", "Delete topic", "Add user")
+        pages = "".join(get(console, path, cookie)[1] for path in paths)
+        actions = {path for path in offered(pages) if path != f"/topics/{topic}/messages"}
+        assert {path for path in actions if needed(path) > role} == set()
+        buttons = ("Create topic", "Produce", "Reset offsets", "Delete group", "Delete topic", "Add user")
         shown[user] = [each for each in buttons if f">{each}</button>" in pages]
     assert shown == {
         "vera": [],
-        "edda": ["Create topic", "Produce"],
-        "anna": ["Create topic", "Produce", "Delete topic", "Add user"],
+        "edda": ["Create topic", "Produce", "Reset offsets"],
+        "anna": ["Create topic", "Produce", "Reset offsets", "Delete group", "Delete topic", "Add user"],
     }
+    # That of the administrator has most of the table.
+    assert len(actions) >= 9, actions
 
 
 def test_a_user_without_a_role_has_no_access(console: Api, provider: OidcProvider) -> None:

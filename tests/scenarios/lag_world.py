@@ -10,7 +10,7 @@ produce orders-0 100      append records
 commit orders-0 100       commit an offset
 expire orders-0           delete a committed offset
 retain orders-0 100       delete the records before an offset
-quota c-m1 1000           limit a client id
+quota client-id=c-m1 1000 limit a client id; `user=alice`, `user=alice,client-id=`: the default
 unavailable orders-0      its leader does not answer; `available orders-0`
 unreadable orders-0       its committed offset cannot be read; `readable orders-0`
 missing orders            the broker does not know the topic; `known orders`
@@ -46,7 +46,7 @@ class LagWorld:
         self.unreachable: set[TopicPartition] = set()
         self.unread: set[TopicPartition] = set()
         self.members: dict[str, Member] = {}
-        self.quotas: dict[str, float] = {}
+        self.quotas: dict[tuple[str | None, str | None], float] = {}
         self.state = "Stable"
         self.error: str | None = None
         self.listed = True
@@ -109,8 +109,9 @@ class LagWorld:
     def retain(self, partition: str, offset: str) -> None:
         self.starts[_partition(partition)] = int(offset)
 
-    def quota(self, client_id: str, limit: str) -> None:
-        self.quotas[client_id] = float(limit)
+    def quota(self, entity: str, limit: str) -> None:
+        names = dict(each.split("=") for each in entity.split(","))
+        self.quotas[names.get("user"), names.get("client-id")] = float(limit)
 
     def unavailable(self, partition: str) -> None:
         self.unreachable.add(_partition(partition))

@@ -109,6 +109,24 @@ def test_a_quota_of_the_client_is_a_reason(scene: LagScene, bootstrap: str, tool
     assert warned.reason and "has a quota of 1,000,000 bytes per second" in warned.reason
 
 
+def test_quotas_of_users_and_of_all_clients_are_read(scene: LagScene, bootstrap: str, tools: Tools) -> None:
+    rate, alter = ("--add-config", "consumer_byte_rate=2000000"), ("kafka-configs", "--alter")
+    user = ("--entity-type", "users", "--entity-name", f"alice-{scene.group}")
+    pair = ("--entity-type", "users", "--entity-default", "--entity-type", "clients", "--entity-name")
+    scene.client_id = f"limited-{scene.group}"
+    tools.good(*alter, *user, *rate)
+    tools.good(*alter, *pair, scene.client_id, *rate)
+    with observed(bootstrap, groups=NameFilter([scene.group])) as monitor:
+        scene.start()
+        scene.producing, scene.consuming = 20, 1
+        warned = scene.until(monitor, Status.WARN)
+        assert warned.reason and "has a quota of 2,000,000 bytes per second" in warned.reason
+    tools.good("kafka-configs", "--alter", *pair, scene.client_id, "--delete-config", "consumer_byte_rate")
+    with observed(bootstrap, groups=NameFilter([scene.group])) as monitor:
+        warned = scene.until(monitor, Status.WARN)
+        assert warned.reason and f"may be throttled: alice-{scene.group} (2,000,000" in warned.reason
+
+
 def test_filters_select_groups_and_topics(scene: LagScene, bootstrap: str) -> None:
     scene.start()
     chosen = NameFilter([scene.group])

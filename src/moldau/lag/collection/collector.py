@@ -24,7 +24,7 @@ from moldau.lag.collection.batches import Batches
 from moldau.lag.collection.groups import Described, Listed, describe_groups, list_groups
 from moldau.lag.collection.offsets import Committed, committed_offsets, partition_offsets
 from moldau.lag.collection.past import past_offsets
-from moldau.lag.evaluation.observation import GroupObservation, Member, Points, Round
+from moldau.lag.evaluation.observation import GroupObservation, Member, Points, Quotas, Round
 from moldau.lag.evaluation.state import position_of
 from moldau.lag.filters import NameFilter
 from moldau.network.failures import ConnectionLost
@@ -49,7 +49,7 @@ class Collector:
         self._topics = topics
         self._rounds = 0
         self._observed: set[TopicPartition] = set()
-        self._quotas: Mapping[str, float] = {}
+        self._quotas: Quotas = {}
 
     async def collect(self) -> Round:
         """Send the requests of a round; `KafkaError` if no broker can be reached."""
@@ -195,15 +195,17 @@ def _lagging(
     return lagging
 
 
-async def _quotas(cluster: Cluster) -> dict[str, float]:
-    """Return the `consumer_byte_rate` of client ids; nothing if this client may not read quotas."""
+async def _quotas(cluster: Cluster) -> Quotas:
+    """Return the `consumer_byte_rate` of users and client ids; nothing if this client may not read quotas."""
+    limits: dict[tuple[str | None, str | None], float] = {}
     try:
-        found = await describe_client_quotas(cluster, [QuotaFilter("client-id", MatchType.ANY)])
+        for kind in ("client-id", "user"):
+            wanted = [QuotaFilter(kind, MatchType.ANY)]
+            found = await describe_client_quotas(cluster, wanted, strict=False)
+            for entity, values in found.items():
+                names = {of: name or "" for of, name in entity}
+                if "consumer_byte_rate" in values and "ip" not in names:
+                    limits[names.get("user"), names.get("client-id")] = values["consumer_byte_rate"]
     except KafkaError as error:
         logger.info("Quotas are not considered: %s", error)
-        return {}
-    return {
-        entity[0][1] or "": values["consumer_byte_rate"]
-        for entity, values in found.items()
-        if "consumer_byte_rate" in values
-    }
+    return limits

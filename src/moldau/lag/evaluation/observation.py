@@ -52,13 +52,17 @@ class GroupObservation:
     unread: frozenset[TopicPartition] = frozenset()
 
 
+#: By user and client id: None if the limit does not depend on it, "" for the default.
+Quotas = Mapping[tuple[str | None, str | None], float]
+
+
 @dataclass(frozen=True, slots=True)
 class Round:
     """All groups and offsets at one time.
 
     A partition that is missing in `end_offsets` was not available. `start_offsets` contains partitions with
     lag only. `missing_topics` are those that the broker does not know; its metadata may be outdated. `quotas`
-    are the `consumer_byte_rate` limits by client id; "" is the default of all clients.
+    are the `consumer_byte_rate` limits.
     """
 
     time_ms: int
@@ -67,7 +71,7 @@ class Round:
     start_offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
     topic_ids: Mapping[str, Uuid] = field(default_factory=dict)
     missing_topics: frozenset[str] = frozenset()
-    quotas: Mapping[str, float] = field(default_factory=dict)
+    quotas: Quotas = field(default_factory=dict)
     #: End offsets at earlier times, for partitions that were not observed then.
     past: Mapping[TopicPartition, Points] = field(default_factory=dict)
     #: How many partitions the topics have.

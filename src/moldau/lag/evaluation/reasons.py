@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from moldau.base.ids import TopicPartition
-from moldau.lag.evaluation.observation import Member
+from moldau.lag.evaluation.observation import Member, Quotas
 from moldau.lag.evaluation.rules import Commit, Status, first_rewind
 from moldau.lag.evaluation.verdicts import PartitionLag
 
+#: Users whose quotas a sentence names.
+_SHOWN_USERS: Final = 3
 #: States of groups of all types in which partitions are being moved between members.
 _REBALANCING: Final = frozenset(
     {"preparingrebalance", "completingrebalance", "assigning", "reconciling", "notready"}
@@ -43,7 +45,7 @@ class Evidence:
     topic_totals: Mapping[str, tuple[float, int]]
     #: Partitions whose leader did not answer.
     unavailable: Set[TopicPartition]
-    quotas: Mapping[str, float]
+    quotas: Quotas
     now_ms: int
     window_ms: int
 
@@ -55,6 +57,8 @@ def explain(lag: PartitionLag, commits: Sequence[Commit], evidence: Evidence) ->
     for explanation in _EXPLANATIONS[lag.status]:
         sentence = explanation(lag, commits, evidence)
         if sentence is not None:
+            if explanation in (_hot_partition, _slow):
+                sentence += _quotas_of_users(lag, evidence)
             return sentence
     return None
 
@@ -130,13 +134,33 @@ def _stuck_member(lag: PartitionLag, commits: Sequence[Commit], evidence: Eviden
 
 
 def _quota(lag: PartitionLag, commits: Sequence[Commit], evidence: Evidence) -> str | None:
-    limit = evidence.quotas.get(lag.client_id, evidence.quotas.get(""))
+    limit = _limit(lag.client_id, evidence.quotas)
     if limit is None or not lag.member_id:
         return None
     return (
         f"{_name(lag)}: {_member(lag)} has a quota of {limit:,.0f} bytes per second (consumer_byte_rate) "
         "and may be throttled."
     )
+
+
+def _limit(client_id: str, quotas: Quotas) -> float | None:
+    """Return the limit of a client id whatever its user, in Kafka's order."""
+    levels = (("", client_id), ("", ""), ("", None), (None, client_id), (None, ""))
+    return next((quotas[level] for level in levels if level in quotas), None)
+
+
+def _quotas_of_users(lag: PartitionLag, evidence: Evidence) -> str:
+    """Return a sentence about the limits of users: brokers do not tell the user of a member."""
+    found = sorted(
+        (limit, user)
+        for (user, client_id), limit in evidence.quotas.items()
+        if user and client_id in (None, "", lag.client_id)
+    )
+    if not found or not lag.member_id:
+        return ""
+    users = ", ".join(f"{user} ({limit:,.0f} bytes per second)" for limit, user in found[:_SHOWN_USERS])
+    more = f" and {len(found) - _SHOWN_USERS} more" if len(found) > _SHOWN_USERS else ""
+    return f" Users with a quota (consumer_byte_rate) may be throttled: {users}{more}."
 
 
 def _hot_partition(lag: PartitionLag, commits: Sequence[Commit], evidence: Evidence) -> str | None:

@@ -41,6 +41,8 @@ from moldau.pipelines.connect.config.definition import (
     Range,
     ValidString,
 )
+from moldau.pipelines.connect.config.misspellings import message, misspelt
+from moldau.pipelines.connect.data.errors import ConfigError
 
 DEFAULT_PORT: Final = 8083
 _JSON: Final = "org.apache.kafka.connect.json.JsonConverter"
@@ -92,6 +94,29 @@ def _distributed() -> ConfigDef:
         ("inter.worker.key.ttl.ms", _INT, 3_600_000, Range(least=0)),
         base=_common(),
     )
+
+
+#: Settings that other modules, or Kafka Connect alone, read.
+_OTHERS: Final = (
+    "listeners",
+    "rest.advertised.host.name",
+    "rest.advertised.port",
+    "rest.advertised.listener",
+    "rest.extension.classes",
+    "config.providers",
+    "plugin.path",
+    "plugin.discovery",
+    "offset.flush.timeout.ms",
+    "security.protocol",
+    "client.id",
+)
+
+
+def _check_names(properties: Mapping[str, str], definition: ConfigDef) -> None:
+    """Raise `ConfigError` for a name that is almost a known one."""
+    known = {*definition.keys, *_standalone().keys, *_distributed().keys, *_OTHERS}
+    for name, meant in misspelt(properties, known).items():
+        raise ConfigError(message(name, meant))
 
 
 def _defined(*rows: tuple[str, ConfigType, Any, Any], base: ConfigDef | None = None) -> ConfigDef:
@@ -157,12 +182,14 @@ class WorkerSettings:
     @classmethod
     def standalone(cls, properties: Mapping[str, str]) -> WorkerSettings:
         """Read the settings of a standalone worker; `ConfigError` names an invalid one."""
+        _check_names(properties, _standalone())
         values = _standalone().parse(properties)
         return cls(**_shared(properties, values), offset_file=Path(values["offset.storage.file.filename"]))
 
     @classmethod
     def distributed(cls, properties: Mapping[str, str]) -> WorkerSettings:
         """Read the settings of a distributed worker; `ConfigError` names an invalid one."""
+        _check_names(properties, _distributed())
         values = _distributed().parse(properties)
         return cls(
             **_shared(properties, values),

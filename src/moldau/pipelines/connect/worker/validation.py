@@ -28,6 +28,7 @@ from moldau.pipelines.connect.config.definition import (
     ConfigValue,
     convert_to_string,
 )
+from moldau.pipelines.connect.config.misspellings import message, misspelt
 from moldau.pipelines.connect.data.errors import ConfigError, ConnectError
 from moldau.pipelines.connect.plugins import Plugins, PluginType
 from moldau.pipelines.connect.sdk import Connector, ExactlyOnceSupport, SourceConnector
@@ -38,6 +39,9 @@ _CONVERTERS: Final = {
     "key": PluginType.CONVERTER,
     "value": PluginType.CONVERTER,
 }
+
+
+_OF_ALL: Final = frozenset({*source_definition().keys, *sink_definition().keys})
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +88,20 @@ class Validation:
             values.setdefault(each, ConfigValue(each)).errors.append(
                 "Null value can not be supplied as the configuration value."
             )
+        for each, meant in misspelt(properties, self._known(connector, definition, properties)).items():
+            values.setdefault(each, ConfigValue(each)).errors.append(message(each, meant))
         converters = self._converters(properties, values)
         return _merged(name, [_infos(definition, connector, properties, values), *converters])
+
+    def _known(self, connector: Connector, definition: ConfigDef, properties: Mapping[str, Any]) -> set[str]:
+        """Return all names with a meaning; those of sinks in a source, and the reverse, are no mistakes."""
+        known = {*definition.keys, *connector.config.keys, *_OF_ALL}
+        for kind, type in _CONVERTERS.items():
+            chosen = properties.get(f"{kind}.converter")
+            plugin = None if chosen is None else self._plugins.find(chosen, type)
+            if plugin is not None:
+                known.update(f"{kind}.converter.{each}" for each in plugin.create().config.keys)
+        return known
 
     def definition(self, name: str) -> list[dict[str, Any]] | None:
         """Return the settings of any plugin; None if it is unknown."""

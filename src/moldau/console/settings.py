@@ -16,7 +16,7 @@
 | `pipelines.folder` | | the state of pipelines on this machine |
 | `cluster.NAME.schema.registry.url`, … | | the same for a further cluster; those above are of the first |
 | `sql.enabled` | false | run SQL over topics with Spark, as `moldau sql` does |
-| `masking.fields` | | hidden fields of structured values, separated by commas; `*`: any text |
+| `masking.fields` | | hidden fields, separated by commas, `TOPIC:FIELD` of some topics; `*`: any text |
 | `allowed.hosts` | | further names by which browsers reach the console |
 | `audit.file` | | append a line of JSON for every change |
 | `lag.window.seconds` | 120 | the time over which lag is judged, 1 to 3600 |

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 
 def varint(value: int) -> bytes:
@@ -45,3 +45,25 @@ def payload(*metrics: bytes, resource: Mapping[str, str | int] | None = None) ->
     attributes = b"".join(nested(1, attribute(*each)) for each in (resource or {}).items())
     scope = b"".join(nested(2, metric) for metric in metrics)
     return nested(1, nested(1, attributes) + nested(2, scope))
+
+
+def histogram(
+    name: str,
+    counts: Sequence[int],
+    bounds: Sequence[float],
+    total: float,
+    attributes: Mapping[str, str | int] | None = None,
+    *,
+    delta: bool = False,
+) -> bytes:
+    """A histogram with one point, whose repeated fields are packed."""
+    body = varint(4 << 3 | 1) + struct.pack("<Q", sum(counts)) + varint(5 << 3 | 1) + struct.pack("<d", total)
+    body += nested(6, struct.pack(f"<{len(counts)}Q", *counts))
+    body += nested(7, struct.pack(f"<{len(bounds)}d", *bounds))
+    body += b"".join(nested(9, attribute(*each)) for each in (attributes or {}).items())
+    return nested(1, name.encode()) + nested(9, nested(1, body) + varint(2 << 3) + varint(1 if delta else 2))
+
+
+def summary(name: str, count: int, total: float) -> bytes:
+    body = varint(4 << 3 | 1) + struct.pack("<Q", count) + varint(5 << 3 | 1) + struct.pack("<d", total)
+    return nested(1, name.encode()) + nested(11, nested(1, body))

@@ -1,7 +1,8 @@
 """OTLP metrics (`opentelemetry.proto.metrics.v1.MetricsData`) → points: what clients push.
 
-Gauges and sums are read, which is what clients of Kafka send; histograms are skipped. The number of points,
-of labels and the length of names are bounded.
+Gauges and sums are read, which is what Java's clients and librdkafka send, and the numbers of histograms and
+summaries (`distributions`), which other clients may. The number of points, of labels and the length of names
+are bounded.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
+from moldau.metrics.telemetry.distributions import ATTRIBUTES, numbers_of
 from moldau.metrics.telemetry.protobuf import (
     FIXED64,
     MalformedMessage,
@@ -95,7 +97,7 @@ def _metric(data: memoryview, labels: dict[str, str]) -> Iterator[Point]:
     for number, _, value in fields(data):
         if number == 1:
             name = prometheus_name(text(value))
-        elif number in (5, 7):
+        elif number in (5, 7) or number in ATTRIBUTES:
             kind, content = number, message(value)
     if not kind:
         return
@@ -106,7 +108,10 @@ def _metric(data: memoryview, labels: dict[str, str]) -> Iterator[Point]:
         elif number == 3:
             monotonic = bool(value)
     for number, _, value in fields(content):
-        if number == 1:
+        if number == 1 and kind in ATTRIBUTES:
+            for suffix, named, amount in numbers_of(kind, fields(message(value)), labels, _add_attribute):
+                yield Point(f"{name}{suffix}", tuple(sorted(named.items())), amount, False, delta)
+        elif number == 1:
             found = _number_point(message(value), labels)
             if found is not None:
                 yield Point(name, found[0], found[1], monotonic, delta)
@@ -123,11 +128,15 @@ def _number_point(
         elif number == 6 and wire_type == FIXED64:
             amount = sfixed64(value)
         elif number == 7:
-            name, content = _attribute(message(value))
-            found[name] = content
-            if len(found) > MAX_LABELS:
-                raise MalformedMessage(f"more than {MAX_LABELS} attributes")
+            _add_attribute(found, value)
     return None if amount is None else (tuple(sorted(found.items())), amount)
+
+
+def _add_attribute(found: dict[str, str], value: int | memoryview) -> None:
+    name, content = _attribute(message(value))
+    found[name] = content
+    if len(found) > MAX_LABELS:
+        raise MalformedMessage(f"more than {MAX_LABELS} attributes")
 
 
 def _attribute(data: memoryview) -> tuple[str, str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from moldau.metrics.exposition import Scrape
-from moldau.metrics.telemetry.otlp import MAX_LABEL_VALUE, Point
+from moldau.metrics.telemetry.otlp import MAX_LABEL_VALUE, Point, decode
 from moldau.metrics.telemetry.series import ClientSeries
+from tests.harness.otlp import histogram, payload
 
 CLIENT = (("client_id", "c"), ("client_instance_id", "i"))
 
@@ -123,3 +124,17 @@ def test_a_scrape_of_many_series_is_interrupted_often() -> None:
     points = [Point(f"m{number}", (), 1, False, False) for number in range(1000)]
     series.add(b"i", CLIENT, points, 0, 60)
     assert sum(1 for _ in series.collect(Scrape(()))) >= 10
+
+
+def test_deltas_of_a_histogram_are_summed() -> None:
+    series = ClientSeries()
+    content = payload(histogram("h", [1, 2], [0.5], 4.0, delta=True))
+    for _ in range(2):
+        series.add(b"i", CLIENT, decode(content), 0, 10)
+    found = values(series)
+    assert found["org_apache_kafka_h_count"] == [(dict(CLIENT), 6.0)]
+    assert found["org_apache_kafka_h_sum"] == [(dict(CLIENT), 8.0)]
+    assert {labels["le"]: value for labels, value in found["org_apache_kafka_h_bucket"]} == {
+        "0.5": 2.0,
+        "+Inf": 6.0,
+    }

@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from moldau.local.ports import ReservedPorts
@@ -12,13 +14,15 @@ from tests.harness.rest_proxy import Api
 from tests.harness.waiting import eventually
 
 
-def test_a_port_for_the_console_starts_it_with_sql_and_pipelines(tmp_path: Path) -> None:
+@contextmanager
+def console_of_dev(folder: Path, *options: str) -> Iterator[Api]:
+    """Run `moldau dev` with a console until it can be used; it must stop with Ctrl-C."""
     reserved = ReservedPorts("127.0.0.1")
     port = reserved.choose()
     reserved.release()
-    command = [sys.executable, "-m", "moldau", "dev", "--port", "0", "--console-port", str(port)]
+    command = [sys.executable, "-m", "moldau", "dev", "--port", "0", "--console-port", str(port), *options]
     process = subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     api = Api(port, {"Accept": "application/json"})
     try:
@@ -37,6 +41,16 @@ def test_a_port_for_the_console_starts_it_with_sql_and_pipelines(tmp_path: Path)
                 return False
 
         eventually(ready, timeout=60)
+        yield api
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_port_for_the_console_starts_it_with_sql_and_pipelines(tmp_path: Path) -> None:
+    with console_of_dev(tmp_path) as api:
         pipelines = api("GET", "/pipelines").body
         assert pipelines == {
             "configured": True,
@@ -50,8 +64,9 @@ def test_a_port_for_the_console_starts_it_with_sql_and_pipelines(tmp_path: Path)
             body = api.raw("GET", path, headers=html)[1]
             assert b"moldau console --bootstrap-server localhost:" in body and remedy in body
             assert b"moldau dev --all --console" in body
-        process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 0
-    finally:
-        process.kill()
-        process.communicate()
+
+
+def test_the_console_of_a_secured_broker_requires_a_login(tmp_path: Path) -> None:
+    with console_of_dev(tmp_path, "--secure") as api:
+        assert api("GET", "/topics").status == 401
+        assert b"Sign in" in api.raw("GET", "/login", headers={"Accept": "text/html"})[1]

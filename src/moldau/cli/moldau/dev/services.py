@@ -78,10 +78,11 @@ class DevServices:
             threads = ["--set", "tasks.host=threads"]
             self._run(_CONNECT, [*options, *threads, "--port", str(self._connect_port)])
             connect = ["--connect", f"http://localhost:{self._connect_port}"]
-        self._start_console([*options, *registry, *connect], announce)
+        # Without security no login is required: the console listens on loopback only.
+        login = "none" if security is None else "scram"
+        self._start_console([*options, *registry, *connect, "--set", f"login={login}"], announce)
 
     def _start_console(self, options: list[str], announce: Callable[[str], None]) -> None:
-        """Start the console. It listens on loopback only, so no login is required."""
         if self._console_port is None:
             announce(
                 "  web console        none; start with --console to see topics, records and lag in a browser"
@@ -93,7 +94,7 @@ class DevServices:
         options = [*options, "--pipelines", str(PIPELINES_STATE.absolute()), *window]
         if spark_is_installed():
             options.append("--sql")
-        self._run(_CONSOLE, [*options, "--port", str(self._console_port), "--set", "login=none"])
+        self._run(_CONSOLE, [*options, "--port", str(self._console_port)])
 
     def report_exits(self, announce: Callable[[str], None]) -> None:
         """Report services that have exited."""

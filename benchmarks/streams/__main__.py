@@ -42,6 +42,7 @@ from benchmarks.streams.systems import API, JAVA, SQL, System, systems
 _KEYS = (10_000, 100_000, 1_000_000)
 #: Their state is kept by Spark, and by Python.
 _GROWING = ("windows", "totals")
+LIVES, GROWTH = "programs", "state"
 #: Programs whose state Python keeps.
 _PYTHON_STATE = ("lookup", "totals")
 _SHOWN = (
@@ -66,7 +67,7 @@ class _Aim(NamedTuple):
 def main() -> int:
     options = _parser().parse_args()
     share = 0.1 if options.quick else 1.0
-    results: Results = {}
+    results: Results = json.loads(Path(options.json).read_text())["results"] if options.keep else {}
     with tempfile.TemporaryDirectory(prefix="moldau-bench-") as folder, Broker(moldau()) as broker:
         broker.first_start()
         for turn, (program, system, keys) in enumerate(_turns(options)):
@@ -97,11 +98,11 @@ def _turns(options: argparse.Namespace) -> Iterator[tuple[Program, System, int]]
     wanted = options.only.split(",") if options.only else []
     chosen = [one for one in PROGRAMS if not wanted or one.name in wanted]
     sides = [one for one in systems() if not options.systems or one.name in options.systems.split(",")]
-    for turn in range(1 if options.quick else options.rounds):
+    for turn in range(0 if options.part == GROWTH else 1 if options.quick else options.rounds):
         for place, program in enumerate(chosen):
             for system in sides if (turn + place) % 2 == 0 else reversed(sides):
                 yield program, system, 0
-    if not options.no_growth:
+    if options.part != LIVES:
         for program in chosen:
             for keys in _KEYS if program.name in _GROWING else ():
                 # SQL computes aggregates of tables again for every batch.
@@ -225,7 +226,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="one round with a tenth of the records")
     parser.add_argument("--only", help="measure only these programs, separated by commas")
     parser.add_argument("--systems", help="measure only these systems, separated by commas")
-    parser.add_argument("--no-growth", action="store_true", help="do not measure sizes of the state")
+    parser.add_argument("--part", choices=[LIVES, GROWTH], help="measure the programs, or sizes of the state")
+    parser.add_argument("--keep", action="store_true", help="add to the figures of the file")
     parser.add_argument("--json", default="benchmarks-streams.json", help="file for all figures")
     parser.add_argument("--publish", action="store_true", help="update the tables in docs/BENCHMARKS.md")
     return parser

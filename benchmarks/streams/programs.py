@@ -62,7 +62,8 @@ def streams(builder: StreamsBuilder, prefix: str) -> None:
 
 def lookup(builder: StreamsBuilder, prefix: str) -> None:
     rows = builder.table(f"{prefix}-other", _IN)
-    found = builder.stream(f"{prefix}-in", _IN).join(rows, _together, Joined("string", "string", "string"))
+    joined = Joined(key_serde="string", value_serde="string", other_value_serde="string")
+    found = builder.stream(f"{prefix}-in", _IN).join(rows, _together, joined=joined)
     found.to(f"{prefix}-out", _OUT)
 
 

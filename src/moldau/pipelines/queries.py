@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.session import SparkSession as ClassicSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -26,6 +27,7 @@ OutputMode = Literal["append", "update", "complete"]
 
 #: The connector of a session: `moldau`, or `official` for Spark's Kafka connector, which needs its jars.
 CONNECTOR = "spark.moldau.connector"
+HEADERS = "headers"
 
 
 def activate(spark: SparkSession) -> None:
@@ -65,6 +67,18 @@ def read_topic(
     return reader.load()
 
 
+def without_null_headers(frame: DataFrame) -> DataFrame:
+    """Return the frame with an empty list where a row has no headers.
+
+    For every row that Spark adds to an Arrow batch for Python, it computes the size of the batch. A list that
+    is null makes it go over all earlier rows again: the time grows with the square of the rows.
+    """
+    if HEADERS not in frame.columns:
+        return frame
+    empty = F.array().cast(frame.schema[HEADERS].dataType)
+    return frame.withColumn(HEADERS, F.coalesce(F.col(HEADERS), empty))
+
+
 @dataclass(frozen=True, slots=True)
 class QuerySpec:
     """A streaming query that writes to topics. Its name is also the name of its consumer group."""
@@ -98,7 +112,8 @@ def start(
     that `beside` returns is written after every batch, before the batch is committed."""
     activate(frame.sparkSession)
     writer = (
-        frame.writeStream.queryName(spec.name)
+        without_null_headers(frame)
+        .writeStream.queryName(spec.name)
         .outputMode(spec.output_mode)
         .option("checkpointLocation", spec.checkpoint)
         .trigger(**spec.trigger)

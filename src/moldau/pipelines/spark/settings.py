@@ -39,6 +39,8 @@ def common_settings() -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
+        # A batch stores the changes of its state, not files of RocksDB: 6 instead of 71 ms.
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         # Exactly-once delivery needs the same tasks when a batch is replayed.
         "spark.sql.adaptive.streaming.stateless.enabled": "false",
         # Larger Arrow batches and Unix sockets between JVM and Python: 1.5 instead of 0.8 million rows/s.

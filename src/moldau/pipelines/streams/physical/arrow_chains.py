@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from moldau.pipelines.queries import without_null_headers
 from moldau.pipelines.streams.chains.program import OutputRow, Program
 from moldau.pipelines.streams.chains.runner import Runner
 
@@ -60,7 +61,7 @@ def through_python(frame: DataFrame, program: Program) -> DataFrame:
         "offset",
         *(F.col(name) if name in frame.columns else nothing.alias(name) for name in ("target", "child")),
     )
-    rows = given.mapInArrow(arrow_function(program), _DDL)
+    rows = without_null_headers(given).mapInArrow(arrow_function(program), _DDL)
     return rows.select(
         *(
             F.timestamp_millis("ts").alias("timestamp") if name == "timestamp" else F.col(name)

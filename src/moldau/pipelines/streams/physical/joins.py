@@ -20,6 +20,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from moldau.pipelines.queries import without_null_headers
 from moldau.pipelines.source.late_records import behind
 from moldau.pipelines.streams.errors import TopologyException, failure
 from moldau.pipelines.streams.physical.ports import COLUMNS, OperatorContext, Port, Result
@@ -102,7 +103,7 @@ def join_values(pairs: DataFrame, joiner: Joiner, serdes: JoinSerdes, name: str)
             columns = [batch.column("key"), pa.array(values, pa.binary()), *kept]
             yield pa.RecordBatch.from_arrays(columns, names=list(COLUMNS))
 
-    return pairs.mapInArrow(joined, pairs_schema())
+    return without_null_headers(pairs).mapInArrow(joined, pairs_schema())
 
 
 def pairs_schema() -> str:
@@ -197,4 +198,4 @@ def _with_lookup(name: str, stream: Port, operation: GlobalTableJoin, table: Por
             yield batch.append_column("lookup", pa.array(keys, pa.binary()))
 
     there = stream.frame.where(F.col("value").isNotNull()).select(*COLUMNS)
-    return there.mapInArrow(lookups, f"{pairs_schema()}, lookup binary")
+    return without_null_headers(there).mapInArrow(lookups, f"{pairs_schema()}, lookup binary")

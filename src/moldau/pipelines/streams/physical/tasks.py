@@ -2,13 +2,13 @@
 
 Rows are grouped by the partition they were read from, so that a group is a task of Kafka Streams: one
 sequence of records and one set of stores. Spark calls the operator once per group and batch, not once per
-key. Each key used in a batch is read from the state store once and written once.
+key. Each key used in a batch is read from the state store once and written once, many keys at a time.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import Any
 
@@ -16,13 +16,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import (
     ExpiredTimerInfo,
-    MapState,
     StatefulProcessor,
     StatefulProcessorHandle,
     TimerValues,
 )
 
+from moldau.pipelines.queries import without_null_headers
 from moldau.pipelines.streams.physical.ports import HEADERS_TYPE
+from moldau.pipelines.streams.physical.stored_map import StoredMap
 from moldau.pipelines.streams.tasks.task import Operator, Out, Row, run
 
 #: A pandas data frame; pandas has no type stubs.
@@ -60,7 +61,7 @@ def run_tasks(
 
 
 def _port(frame: DataFrame, number: int) -> DataFrame:
-    return frame.select(
+    return without_null_headers(frame).select(
         F.col("partition").alias("task"),
         F.lit(number).alias("port"),
         "key",
@@ -73,27 +74,6 @@ def _port(frame: DataFrame, number: int) -> DataFrame:
     )
 
 
-class _StoredMap:
-    """A state map of a task in Spark's state store."""
-
-    def __init__(self, state: MapState) -> None:
-        self._state = state
-
-    def get(self, key: bytes) -> bytes | None:
-        found = self._state.getValue((key,))
-        return None if found is None else bytes(found[0])
-
-    def put(self, key: bytes, value: bytes) -> None:
-        self._state.updateValue((key,), (value,))
-
-    def delete(self, key: bytes) -> None:
-        self._state.removeKey((key,))
-
-    def items(self) -> Iterable[tuple[bytes, bytes]]:
-        for key, value in self._state.iterator():
-            yield bytes(key[0]), bytes(value[0])
-
-
 class _SparkTask(StatefulProcessor):
     """Runs an operator as a `StatefulProcessor`."""
 
@@ -104,7 +84,7 @@ class _SparkTask(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle = handle
         self._maps = {
-            name: _StoredMap(handle.getMapState(name, "key binary", "value binary"))
+            name: StoredMap(handle.getMapState(name, "key binary", "value binary"))
             for name in self._operator.maps
         }
 

@@ -113,6 +113,7 @@ class Aggregation(Operator):
     """Aggregates by key."""
 
     maps: tuple[str, ...] = ("rows",)
+    maps_by_key = maps
 
     def __init__(self, functions: Functions) -> None:
         self._functions = functions

@@ -42,6 +42,7 @@ class Subscribe(Operator):
     """Emits subscriptions. `extractor` takes key and value and returns the foreign key, or None."""
 
     maps: tuple[str, ...] = ("table",)
+    maps_by_key = maps
 
     def __init__(self, extractor: Callable[[Any, Any], Any], serdes: SubscribeSerdes, *, left: bool) -> None:
         self._extractor = extractor

@@ -71,6 +71,7 @@ class Regroup(Operator):
     of them is None, the row belongs to no group."""
 
     maps: tuple[str, ...] = ("table",)
+    maps_by_key = maps
 
     def __init__(self, selector: Callable[[Any, Any], tuple[Any, Any]], serdes: RegroupSerdes) -> None:
         self._selector = selector
@@ -139,6 +140,7 @@ class TableAggregation(Operator):
     """Maintains the aggregate of each key, and emits its updates."""
 
     maps: tuple[str, ...] = ("aggregates",)
+    maps_by_key = maps
 
     def __init__(self, functions: AggregateFunctions, serdes: AggregateSerdes) -> None:
         self._functions = functions

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from struct import Struct
 from typing import Protocol
@@ -23,13 +23,31 @@ class StateMap(Protocol):
         """Return all entries, in any order."""
 
 
+class StateStore(Protocol):
+    """Where a map is stored, for many keys at a time."""
+
+    def get(self, key: bytes) -> bytes | None: ...
+
+    def items(self) -> Iterable[tuple[bytes, bytes]]: ...
+
+    def read(self, keys: Iterable[bytes]) -> Mapping[bytes, bytes | None]:
+        """Return the values of many keys."""
+
+    def write(self, changes: Mapping[bytes, bytes | None]) -> None:
+        """Put the values of many keys; None deletes a key."""
+
+
 class CachedMap:
     """Caches a map for a batch: each key is read at most once, and written once by `flush`."""
 
-    def __init__(self, state: StateMap) -> None:
+    def __init__(self, state: StateStore) -> None:
         self._state = state
         self._known: dict[bytes, bytes | None] = {}
         self._changed: set[bytes] = set()
+
+    def load(self, keys: Iterable[bytes]) -> None:
+        """Read keys that will be used."""
+        self._known.update(self._state.read(keys))
 
     def get(self, key: bytes) -> bytes | None:
         if key not in self._known:
@@ -49,9 +67,7 @@ class CachedMap:
         return iter([(key, value) for key, value in merged.items() if value is not None])
 
     def flush(self) -> None:
-        for key in sorted(self._changed):
-            value = self._known[key]
-            self._state.delete(key) if value is None else self._state.put(key, value)
+        self._state.write({key: self._known[key] for key in self._changed})
         self._changed.clear()
 
 
@@ -63,6 +79,13 @@ class MemoryMap(dict[bytes, bytes]):
 
     def delete(self, key: bytes) -> None:
         self.pop(key, None)
+
+    def read(self, keys: Iterable[bytes]) -> dict[bytes, bytes | None]:
+        return {key: self.get(key) for key in keys}
+
+    def write(self, changes: Mapping[bytes, bytes | None]) -> None:
+        for key, value in sorted(changes.items()):
+            self.delete(key) if value is None else self.put(key, value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,11 +45,15 @@ class Lookup(Operator):
     in an inner join."""
 
     maps: tuple[str, ...] = ("table",)
+    maps_by_key = maps
 
     def __init__(self, joiner: Joiner, serdes: JoinSerdes, *, left: bool) -> None:
         self._joiner = joiner
         self._serdes = serdes
         self._left = left
+
+    def reads(self, row: Row) -> bool:
+        return row.port == 0
 
     def process(self, row: Row) -> None:
         table = TimestampedMap(self.state["table"])
@@ -69,6 +73,7 @@ class TableJoin(Operator):
     """A table-table join."""
 
     maps: tuple[str, ...] = ("left", "right")
+    maps_by_key = maps
 
     def __init__(self, kind: JoinKind, joiner: Joiner, serdes: JoinSerdes) -> None:
         self._kind = kind

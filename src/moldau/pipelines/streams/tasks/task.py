@@ -7,7 +7,7 @@ partitions, and never reorders records within a partition (`in_order`).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from heapq import merge
@@ -15,7 +15,7 @@ from itertools import groupby
 
 from moldau.client.records import Headers
 from moldau.pipelines.streams.errors import failure
-from moldau.pipelines.streams.tasks.state import CachedMap, StateMap
+from moldau.pipelines.streams.tasks.state import CachedMap, StateMap, StateStore
 
 
 @dataclass(slots=True)
@@ -63,12 +63,18 @@ class Operator(ABC):
 
     #: The names of its state maps, which are stored in checkpoints.
     maps: tuple[str, ...] = ()
+    #: Those of the maps that rows read by their own key: what a batch needs of them is read at once.
+    maps_by_key: tuple[str, ...] = ()
     #: The name of the node, for error messages.
     name = "an operator"
 
     def open(self, task: Task) -> None:
         self.state = task.maps
         self.emit = task.emit
+
+    def reads(self, row: Row) -> bool:
+        """Whether a row reads the entry of its key in `maps_by_key`."""
+        return row.key is not None
 
     @abstractmethod
     def process(self, row: Row) -> None: ...
@@ -106,10 +112,14 @@ def _failing_at(operator: Operator, where: str) -> Iterator[None]:
 
 
 def run(
-    operator: Operator, partition: int, maps: Mapping[str, StateMap], rows: Iterable[Row], now_ms: int
+    operator: Operator, partition: int, maps: Mapping[str, StateStore], rows: Sequence[Row], now_ms: int
 ) -> list[Out]:
     """Process one batch of one task: write its state, and return its output."""
     cached = {name: CachedMap(each) for name, each in maps.items()}
+    if operator.maps_by_key:
+        keys = {row.key for row in rows if row.key is not None and operator.reads(row)}
+        for name in operator.maps_by_key:
+            cached[name].load(keys)
     given: list[Out] = []
     with _failing_at(operator, "the start of a batch"):
         operator.open(Task(partition, cached, given.append, now_ms))

@@ -63,7 +63,7 @@ class Console:
             Health(settings, self._views, self._oidc, clock),
             audit,
         )
-        lag = LagEndpoints(application, settings, self._views, self._sessions, self._webhooks)
+        lag = LagEndpoints(application, settings, self._views, self._sessions, self._webhooks, audit)
         self._application = Protection(lag, settings)
         self._sweeping: asyncio.Task[None] | None = None
 

@@ -103,7 +103,13 @@ class LoginPages:
             )
         except (Refused, InvalidField, ApiError) as error:
             status = 400 if isinstance(error, InvalidField) else error.status
-            self._record(request, f"refused: {error.message}", fields["user"], fields["cluster"])
+            self._record(
+                request,
+                f"refused: {error.message}",
+                fields["user"],
+                fields["cluster"],
+                stranger=status in (400, 429),
+            )
             if accepts_json(request.headers.get("accept", "")):
                 return JSONResponse({"error": error.message}, status)
             return self._form(request, status, message=error.message, **fields)
@@ -139,7 +145,7 @@ class LoginPages:
             found = await oidc.complete(request.url.query, request.cookies.get(_LOGIN_COOKIE, ""))
         except (LoginRefused, ProviderUnavailable) as error:
             status = 403 if isinstance(error, LoginRefused) else 503
-            self._record(request, f"refused: {error}")
+            self._record(request, f"refused: {error}", stranger=True)
             return self._without_login_cookie(self._problem(request, status, str(error)))
         if found.role is None:
             self._record(request, "refused: no role", found.user)
@@ -186,7 +192,14 @@ class LoginPages:
         return plain_page("refused", status, title="Not possible", message=message, oidc=oidc)
 
     def _record(
-        self, request: Request, result: str, user: str = "", cluster: str = "", role: str | None = None
+        self,
+        request: Request,
+        result: str,
+        user: str = "",
+        cluster: str = "",
+        role: str | None = None,
+        *,
+        stranger: bool = False,
     ) -> None:
         entry = AuditEntry(
             f"{request.method} {request.url.path}",
@@ -196,10 +209,10 @@ class LoginPages:
             address=_address(request),
             cluster=cluster or None,
         )
-        if result == "done":
-            self._audit.record(entry)
-        else:
+        if stranger:
             self._audit.record_stranger(entry)
+        else:
+            self._audit.record(entry)
 
 
 def _base_url(request: Request) -> str:

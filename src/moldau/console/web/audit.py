@@ -1,8 +1,9 @@
 """The audit log: a line of JSON for every change that users request, and for logins.
 
 `values` has the fields that say what is changed; the table of routes names them. Of other fields only the
-names are logged: their values may be secrets or records. Lines about requests without a login are bounded, so
-that strangers cannot fill the disk.
+names are logged: their values may be secrets or records. Every refused password leaves a line, because the
+back-off bounds their number; other lines about requests without a login are bounded here, so that strangers
+cannot fill the disk.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from starlette.requests import cookie_parser
 from moldau.base.errors import KafkaError
 from moldau.console.cluster.view import ClusterView
 from moldau.console.settings import ConsoleSettings
+from moldau.console.web.audit import AuditEntry, AuditLog
 from moldau.console.web.call import Refused
 from moldau.console.web.sessions import COOKIE, Session, Sessions
 from moldau.http.asgi import Application, Receive, Scope, Send, header, send_json, send_response
@@ -44,12 +45,14 @@ class LagEndpoints:
         views: Mapping[str, ClusterView],
         sessions: Sessions,
         webhooks: Mapping[str, Webhook],
+        audit: AuditLog,
     ) -> None:
         self._pages = pages
         self._settings = settings
         self._views = views
         self._sessions = sessions
         self._webhooks = webhooks
+        self._audit = audit
         self._burrow = BurrowApi({name: view.monitor for name, view in views.items()})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -61,10 +64,25 @@ class LagEndpoints:
             try:
                 await self._answer(measured, scope, receive, send)
             except Refused as refused:
+                if refused.status in (401, 429):
+                    self._record(scope, refused)
                 challenge = _CHALLENGE if refused.status == 401 else ()
                 await send_json(send, refused.status, _problem(refused.message), headers=challenge)
         else:
             await self._pages(scope, receive, send)
+
+    def _record(self, scope: Scope, refused: Refused) -> None:
+        credentials = parse_authorization(header(scope, b"authorization") or b"")
+        entry = AuditEntry(
+            f"{scope['method']} {scope['path']}",
+            f"refused: {refused.message}",
+            user=None if credentials is None else credentials.user,
+            address=(scope.get("client") or ("",))[0],
+        )
+        if credentials is None or refused.status == 429:
+            self._audit.record_stranger(entry)
+        else:
+            self._audit.record(entry)
 
     def _measured_cluster(self, path: str) -> str | None:
         """Return the cluster whose metrics a path has; None for other paths."""

@@ -1,10 +1,11 @@
-"""`/`, `/health` and `/admin/loggers`: the worker itself."""
+"""`/`, `/health`, `/metrics` and `/admin/loggers`: the worker itself."""
 
 from __future__ import annotations
 
 from typing import Final
 
 import moldau
+from moldau.metrics.exposition import OPEN_METRICS, TEXT, wants_open_metrics
 from moldau.pipelines.connect.rest.call import NO_CONTENT, Call, Response, Route, answer
 from moldau.pipelines.connect.storage import config_records as records
 from moldau.pipelines.connect.worker.herder import bad_request, not_found
@@ -24,6 +25,14 @@ async def health(call: Call) -> Response:
     if call.herder.group.has_joined:
         return answer(_HEALTHY)
     return answer({"status": "starting", "message": "Worker is still starting up."}, 503)
+
+
+async def metrics(call: Call) -> Response:
+    """Answer with the worker's metrics for Prometheus; Kafka Connect has no such path."""
+    accept = next((value for name, value in call.scope["headers"] if name == b"accept"), b"")
+    is_open = wants_open_metrics(accept.decode("latin-1"))
+    text = "".join((await call.herder.metrics.scrape()).rendered(open_metrics=is_open))
+    return Response(200, text.encode(), (OPEN_METRICS if is_open else TEXT).encode())
 
 
 async def list_loggers(call: Call) -> Response:
@@ -57,6 +66,7 @@ async def set_level(call: Call) -> Response:
 ROUTES: Final = (
     Route("GET", "/", root),
     Route("GET", "/health", health),
+    Route("GET", "/metrics", metrics),
     Route("GET", "/admin/loggers", list_loggers),
     Route("GET", "/admin/loggers/{logger}", get_logger),
     Route("PUT", "/admin/loggers/{logger}", set_level),

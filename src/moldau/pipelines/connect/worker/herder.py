@@ -12,6 +12,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
+from moldau.client.wire.settings import ClientSettings
 from moldau.config.providers import ConfigProviders
 from moldau.http.errors import ApiError
 from moldau.pipelines.connect.config.providers import with_variables
@@ -28,9 +29,10 @@ from moldau.pipelines.connect.worker.cleanup import Cleanup
 from moldau.pipelines.connect.worker.group.fencing import Fencing
 from moldau.pipelines.connect.worker.hosting.host import TaskHost
 from moldau.pipelines.connect.worker.loggers import Loggers
+from moldau.pipelines.connect.worker.metrics import WorkerMetrics
 from moldau.pipelines.connect.worker.reports import Reports
 from moldau.pipelines.connect.worker.runtime import Runtime
-from moldau.pipelines.connect.worker.task.clients import group_id
+from moldau.pipelines.connect.worker.task.clients import group_id, shared_properties
 from moldau.pipelines.connect.worker.validation import Validation, errors_of, hide_secrets
 
 logger = logging.getLogger(__name__)
@@ -95,11 +97,15 @@ class Herder:
             settings, plugins, providers, store, group, host, reports, self.put_task_configs, self.fence
         )
 
+        client = ClientSettings.from_properties(shared_properties(settings.properties))
+        self.metrics = WorkerMetrics(client, self.runtime, store, plugins)
+
     def start(self) -> None:
         self._cleanup.start()
 
     async def close(self) -> None:
         """Stop everything that runs here."""
+        await self.metrics.close()
         await self.runtime.close()
         await self._cleanup.close()
 

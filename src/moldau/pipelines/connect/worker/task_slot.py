@@ -20,6 +20,7 @@ from moldau.pipelines.connect.storage.types import TaskId
 from moldau.pipelines.connect.worker.hosting.host import HostedTask, TaskHost
 from moldau.pipelines.connect.worker.reports import Reports
 from moldau.pipelines.connect.worker.task.control import Event
+from moldau.pipelines.connect.worker.task.meter import counts_of
 from moldau.pipelines.connect.worker.task.run import trace_of
 from moldau.pipelines.connect.worker.task.spec import TaskSpec
 
@@ -64,6 +65,8 @@ class TaskSlot:
         #: What the running, or the failed, task was started for.
         self._current: Wanted | None = None
         self._failed = False
+        #: The counts of records of the running task.
+        self.counts: dict[str, int] = {}
         self._restart = False
         self._losses = 0
         self._started_at = 0.0
@@ -153,6 +156,8 @@ class TaskSlot:
     def _on_event(self, event: Event | None, detail: str | None) -> None:
         if event is Event.TOPIC and detail is not None:
             self._reports.topic(detail, self.id)
+        elif event is Event.METRICS and detail is not None:
+            self.counts = counts_of(detail)
         elif self._running is None:
             # It is being stopped.
             return

@@ -24,6 +24,8 @@ class Event(Enum):
     FAILED = "failed"
     STOPPED = "stopped"
     TOPIC = "topic"
+    #: Counts of records, as JSON.
+    METRICS = "metrics"
 
 
 class Link(Protocol):

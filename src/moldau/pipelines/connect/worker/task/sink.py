@@ -27,6 +27,7 @@ from moldau.pipelines.connect.worker.task.control import Control, Event
 from moldau.pipelines.connect.worker.task.conversion import SinkConversion
 from moldau.pipelines.connect.worker.task.dead_letters import DeadLetters
 from moldau.pipelines.connect.worker.task.errors import ErrorHandler, Failure, Stage
+from moldau.pipelines.connect.worker.task.meter import READ, SENT, Meter
 from moldau.pipelines.connect.worker.task.spec import TaskSpec
 
 logger = logging.getLogger(__name__)
@@ -121,6 +122,7 @@ class SinkLoop:
         self._waiting: list[SinkRecord] = []
         self._retry_at = 0.0
         self._backoff = Backoff(_FIRST_RETRY_S)
+        self._meter = Meter(control)
         #: Records that were read while others wait.
         self._held: list[ConsumerRecord[Any, Any]] = []
         #: Offsets that are reached when the waiting records are put.
@@ -167,8 +169,10 @@ class SinkLoop:
                 self._put()
         elif self._held:
             held, self._held = self._held, []
+            self._meter.add(READ, len(held))
             self._waiting = self._converted(held)
             self._put()
+        self._meter.report()
         due = time.monotonic() - self._flushed_at >= self._flush_interval_s
         if due or self._context.commit_requested:
             self._commit()
@@ -225,6 +229,7 @@ class SinkLoop:
         except Exception as error:
             message = f"Exiting WorkerSinkTask due to unrecoverable exception: {error}"
             raise ConnectError(message) from error
+        self._meter.add(SENT, len(self._waiting))
         self._positions.update(self._reached)
         self._reached, self._waiting, self._originals = {}, [], {}
         if self._retry_at:

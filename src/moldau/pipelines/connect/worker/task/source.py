@@ -25,6 +25,7 @@ from moldau.pipelines.connect.worker.retries import Backoff
 from moldau.pipelines.connect.worker.task.control import Control, Event
 from moldau.pipelines.connect.worker.task.conversion import SourceConversion
 from moldau.pipelines.connect.worker.task.errors import ErrorHandler, Failure, Stage
+from moldau.pipelines.connect.worker.task.meter import POLLED, WRITTEN, Meter
 from moldau.pipelines.connect.worker.task.spec import TaskSpec
 from moldau.pipelines.connect.worker.task.submitted import Submitted, SubmittedRecords
 from moldau.pipelines.connect.worker.task.topics import TopicCreation
@@ -85,6 +86,7 @@ class SourceLoop:
         self._submitted = SubmittedRecords(spec.connector)
         self._failure: Exception | None = None
         self._backoff = Backoff()
+        self._meter = Meter(control)
         self._flushed_at = time.monotonic()
 
     def run(self) -> None:
@@ -114,6 +116,7 @@ class SourceLoop:
             offsets = self._task.pending_offsets()
             if records or offsets:
                 send(records, offsets)
+            self._meter.report()
             self._raise_failure()
             if time.monotonic() - self._flushed_at >= self._flush_interval_s:
                 self._commit()
@@ -129,6 +132,7 @@ class SourceLoop:
             return ()
         self._backoff.reset()
         self._control.report_success()
+        self._meter.add(POLLED, len(records or ()))
         return records
 
     def _pause(self) -> None:
@@ -141,7 +145,7 @@ class SourceLoop:
     # At least once.
 
     def _send_all(self, records: Sequence[SourceRecord], offsets: Sequence[_Offset]) -> None:
-        topic = None
+        topic, sent = None, 0
         for record in records:
             produced = self._conversion.convert(record)
             if produced is None:
@@ -150,8 +154,10 @@ class SourceLoop:
             if produced.topic != topic:
                 topic = produced.topic
                 self._use(topic)
+            sent += 1
             submitted = self._submitted.submit(record)
             self._producer.send_bytes(produced, partial(self._delivered, record, submitted))
+        self._meter.add(WRITTEN, sent)
         for partition, offset in offsets:
             self._submitted.submit_offset(partition, offset)
 
@@ -211,6 +217,7 @@ class SourceLoop:
                 for _, each in kept:
                     self._producer.send_bytes(each, self._refused)
                 self._send_offsets([record for record, _ in kept], offsets)
+            self._meter.add(WRITTEN, len(kept))
         for record in records:
             self._task.commit_record(record)
         if kept or offsets:

@@ -11,17 +11,19 @@ The messages are those of PySpark's `MapStateClient`, which has no such operatio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import pickle
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from struct import Struct
 from typing import Any
 
 from pyspark.errors import PySparkRuntimeError
-from pyspark.serializers import read_int, write_int
 from pyspark.sql.streaming.stateful_processor import MapState
 
 _GROUP = 256
 #: Less than the smallest buffer of a socket.
 _GROUP_BYTES = 32 << 10
 _VERSION = 0
+_HEAD, _SIZE = Struct("!ii"), Struct("!i")
 
 
 class StoredMap:
@@ -63,25 +65,22 @@ class StoredMap:
         for group in _groups(requests):
             file = self._client.sockfile
             for request in group:
-                write_int(_VERSION, file)
-                write_int(len(request), file)
-                file.write(request)
+                file.write(_HEAD.pack(_VERSION, len(request)) + request)
             file.flush()
             yield from _answers(file, len(group))
 
     def _get_request(self, key: bytes) -> bytes:
-        return _request(self._name, "getValue", userKey=self._packed(key))
+        return _request(self._name, "getValue", userKey=_packed(key))
 
     def _put_request(self, key: bytes, value: bytes) -> bytes:
-        return _request(self._name, "updateValue", userKey=self._packed(key), value=self._packed(value))
+        return _request(self._name, "updateValue", userKey=_packed(key), value=_packed(value))
 
     def _remove_request(self, key: bytes) -> bytes:
-        return _request(self._name, "removeKey", userKey=self._packed(key))
+        return _request(self._name, "removeKey", userKey=_packed(key))
 
-    @property
-    def _packed(self) -> Callable[[bytes], bytes]:
-        pack = self._client.pickleSer.dumps
-        return lambda data: pack((data,))
+
+def _packed(data: bytes) -> bytes:
+    return pickle.dumps((data,), pickle.HIGHEST_PROTOCOL)
 
 
 def _groups(requests: Iterable[bytes]) -> Iterator[Sequence[bytes]]:
@@ -111,11 +110,16 @@ def _request(name: str, call: str, **arguments: bytes) -> bytes:
     return data
 
 
+def _size(file: Any) -> int:
+    size: int = _SIZE.unpack(file.read(_SIZE.size))[0]
+    return size
+
+
 def _answers(file: Any, count: int) -> list[bytes]:
     """Read all answers of a group, and raise an error if one of them is an error."""
     import pyspark.sql.streaming.proto.StateMessage_pb2 as messages
 
-    answers = [messages.StateResponse.FromString(file.read(read_int(file))) for _ in range(count)]
+    answers = [messages.StateResponse.FromString(file.read(_size(file))) for _ in range(count)]
     for answer in answers:
         if answer.statusCode != 0:
             raise PySparkRuntimeError(f"The state store failed: {answer.errorMessage}")

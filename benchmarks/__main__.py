@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import authorizer, coordination, metrics, picture, report, streams_groups, tls
+from benchmarks import authorizer, coordination, metrics, picture, report, streams_groups, tiered, tls
 from benchmarks.brokers import Software, apache, moldau
 from benchmarks.clients import FOLDER, JavaClient, Librdkafka
 from benchmarks.scale import logs
@@ -28,7 +28,7 @@ from tests.interop import jars
 _DOCS = Path(__file__).parents[1] / "docs"
 _QUICK = 0.1
 #: Parts of a round that can be measured alone and merged into the rounds of an earlier run.
-_PARTS = ("coordination", "streams-groups", "tls", "authorizer", "metrics")
+_PARTS = ("coordination", "streams-groups", "tls", "authorizer", "metrics", "tiered")
 
 
 def main() -> int:
@@ -59,7 +59,9 @@ def _parser() -> argparse.ArgumentParser:
         "--quick", action="store_true", help="one round with a tenth of the load, without the scale workloads"
     )
     parser.add_argument(
-        "--large", action="store_true", help="scale workloads with a topic of 10 GB, also for Apache Kafka"
+        "--large",
+        action="store_true",
+        help="topics of 10 GB for tiered storage and the scale workloads, these also for Apache Kafka",
     )
     parser.add_argument(
         "--only",
@@ -108,7 +110,7 @@ def _rounds(
             figures: Figures = {}
             if options.only not in _PARTS:
                 figures |= Round(librdkafka, java, share).measure(software)
-            for part, measure in _measurements(software, librdkafka, share).items():
+            for part, measure in _measurements(software, librdkafka, share, options.large).items():
                 if options.only in (None, "compare", part):
                     figures |= measure()
             rounds[software.name].append(figures)
@@ -119,7 +121,7 @@ def _rounds(
 
 
 def _measurements(
-    software: Software, librdkafka: Librdkafka, share: float
+    software: Software, librdkafka: Librdkafka, share: float, large: bool
 ) -> dict[str, Callable[[], Figures]]:
     """Return how each of the parts is measured."""
 
@@ -133,6 +135,7 @@ def _measurements(
         "tls": lambda: tls.measure(software, librdkafka, share),
         "authorizer": authorization,
         "metrics": lambda: metrics.measure(software, librdkafka, share),
+        "tiered": lambda: tiered.measure(software, share, large=large),
     }
 
 

@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from benchmarks import authorizer, metrics, streams_groups
+from benchmarks import authorizer, metrics, streams_groups, tiered
 from benchmarks.coordination import COMMITS, FIGURES, PROCESSED, SETTLE, TRANSACTIONS
 from benchmarks.tls import CPU_PER_GIGABYTE, consume_name, produce_name
 from benchmarks.workloads import CPU, IDLE, LOADED, MEGABYTES, READY, RECORDS, REQUESTS, Figures, latency_name
@@ -47,6 +47,8 @@ LIMITS = (
     *(Limit(metrics.cpu_name("produce", size), 1.02) for size in ("100 B", "1 KiB")),
     *(Limit(metrics.cpu_name("consume", size), 1.02) for size in ("100 B", "1 KiB")),
     Limit(metrics.SCRAPE, 50.0),
+    Limit(tiered.TAIL_RATIO, 1.5),
+    Limit(tiered.REPLICA, 10.0),
     *(Limit(f"{produce_name(size)}: {CPU_PER_GIGABYTE}", 2.5) for size in ("100 B", "1 KiB")),
     *(Limit(f"{consume_name(size)}: {CPU_PER_GIGABYTE}", 1.8) for size in ("100 B", "1 KiB")),
 )
@@ -132,6 +134,7 @@ def markdown(figures: dict[str, Compared], once: dict[str, Figures]) -> str:
         ("### Groups and transactions", plain_table(figures[name] for name in coordination)),
         ("### Authorization", plain_table(figures[name] for name in authorization)),
         ("### Metrics", plain_table(figures[name] for name in figures if name in metrics.FIGURES)),
+        ("### Tiered storage", plain_table(figures[name] for name in figures if name in tiered.FIGURES)),
         ("### Scale (measured once)", plain_table(_once(once))),
         ("### Aims", aims_table(figures, AIMS)),
         ("### Limits", limits_table(figures, LIMITS)),

@@ -42,6 +42,8 @@ _CYCLE_SECONDS = 2 * INTERVALS * _INTERVAL_MS / 1000 + 15
 _LOOK_SECONDS = 0.1
 _START_SECONDS = 60.0
 _HEALED_SECONDS = 180.0
+#: So many that the log has closed segments, whatever happened before.
+_LAST_BATCHES = 20
 _KINDS = ("kill", "kill the controller", "power", "stop", "cut", "isolate", "reset", "elect", "slow disk")
 _STORE_FAULTS = (
     StoreFaults(),
@@ -113,6 +115,8 @@ class TieredRun:
                 await self._reach("the leader is interrupted", lambda: bool(self.faults.happened), tasks)
             await self.faults.end()
             self.service.faults = StoreFaults()
+            for _ in range(_LAST_BATCHES):
+                await producers[0].send()
             await self._pass_time(2.0, tasks)
             self.history.stopping = True
             await self._check_end(tasks)

@@ -46,11 +46,13 @@ class ChunkCache:
         if end <= position:
             return memoryview(b"")
         first, last = position // self.chunk_bytes, (end - 1) // self.chunk_bytes
-        start = first * self.chunk_bytes
-        if first == last:
-            return memoryview(self._chunk(segment, first))[position - start : end - start]
-        joined = b"".join(self._chunk(segment, number) for number in range(first, last + 1))
-        return memoryview(joined)[position - start : end - start]
+        parts = []
+        for number in range(first, last + 1):
+            start = number * self.chunk_bytes
+            chunk = memoryview(self._chunk(segment, number))
+            parts.append(chunk[max(0, position - start) : end - start])
+        # Only the part that is needed is copied: the event loop waits meanwhile.
+        return parts[0] if len(parts) == 1 else memoryview(b"".join(parts))
 
     def has(self, segment: RemoteSegment, position: int) -> bool:
         """Return whether the chunk at a position is in memory, or past the end of the segment."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.harness.browser import launched_browser, opened_page, violations
 from tests.harness.rest_proxy import Api, service
 
 if TYPE_CHECKING:
@@ -55,9 +56,35 @@ def test_statements_use_the_registry_of_the_console(broker: Cluster, state: None
             assert "console_orders-value" in [
                 each["subject"] for each in api("GET", "/schemas").body["subjects"]
             ]
+            show_chart(port)
         masked = ["--sql", "--set", "masking.fields=total"]
         with service("console", broker.bootstrap_servers, *masked) as (port, _):
             refused = Api(port, {"Accept": "application/json"})(
                 "POST", "/sql", {"statements": "SHOW TOPICS;"}
             )
             assert refused.status == 403 and "masked" in refused.body["error"]
+
+
+def show_chart(port: int) -> None:
+    """Run a query in a browser, and draw its result."""
+    from playwright.sync_api import expect
+
+    with launched_browser() as browser, opened_page(browser, f"http://127.0.0.1:{port}") as page:
+        page.goto("/sql")
+        values = ", ".join(f"({each}, {each * 1.5})" for each in range(2, 6))
+        page.get_by_label("Statements").fill(
+            f"SET 'auto.offset.reset' = 'earliest'; INSERT INTO console_orders VALUES {values};"
+            "SELECT id, total, FORMAT_TIMESTAMP(FROM_UNIXTIME(ROWTIME), 'yyyy-MM-dd') AS day"
+            " FROM console_orders EMIT CHANGES LIMIT 5;"
+        )
+        page.get_by_role("button", name="Run").click()
+        rows = page.get_by_role("table", name="Results").locator("tbody tr")
+        expect(rows).to_have_count(5, timeout=90_000)
+        expect(page.get_by_role("status")).to_have_text("The statements have run.", timeout=30_000)
+        for over in ("rows", "id", "day"):
+            for kind in ("lines", "bars", "points"):
+                page.get_by_label("Chart of", exact=True).select_option("total")
+                page.get_by_label("over", exact=True).select_option(over)
+                page.get_by_label("Chart type").select_option(kind)
+                expect(page.get_by_role("img", name="Chart of the results").locator("canvas")).to_be_visible()
+        assert violations(page) == []

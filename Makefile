@@ -9,7 +9,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 BROKER := $(VENV)/.broker
 STAMP  := $(VENV)/.installed
 
-.PHONY: help up check test java kerberos chromium simulate lint interop bench bench-cluster bench-pipelines bench-services bench-mirror bench-connect bench-console bench-quick clean
+.PHONY: help up check test java kerberos chromium simulate lint interop bench bench-cluster bench-pipelines bench-streams bench-services bench-mirror bench-connect bench-console bench-quick clean
 
 help:
 	@echo "make up       start a broker on localhost:9092 and the web console on http://localhost:8080 (data in ./data, Ctrl-C stops both)"
@@ -20,6 +20,7 @@ help:
 	@echo "make bench    measure Moldau, and Apache Kafka if Maven is installed"
 	@echo "make bench-cluster  compare three nodes with three of Apache Kafka: failover, throughput, memory"
 	@echo "make bench-pipelines  compare the Spark connector with Spark's own (needs Java, Maven)"
+	@echo "make bench-streams  compare the streams API and SQL with Kafka Streams (needs Java, Maven)"
 	@echo "make bench-services  measure the schema registry and the REST proxy (needs wrk)"
 	@echo "make bench-mirror  compare connect-mirror-maker with MirrorMaker 2 (needs Java, Maven)"
 	@echo "make bench-connect  compare Connect workers: Moldau's and Apache Kafka's (needs Java, Maven, PostgreSQL)"
@@ -97,6 +98,9 @@ bench-cluster: $(STAMP)
 
 bench-pipelines: $(STAMP)
 	$(BIN)/python -m benchmarks.pipelines $(ARGUMENTS)
+
+bench-streams: $(STAMP)
+	$(BIN)/python -m benchmarks.streams $(ARGUMENTS)
 
 bench-services: $(STAMP)
 	$(BIN)/python -m benchmarks.services $(ARGUMENTS)

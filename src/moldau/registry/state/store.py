@@ -157,6 +157,12 @@ class Store:
 
     def confirm(self, key: bytes, timestamp: int) -> None:
         """Set the time of a record that was replayed before it was written."""
+        association = self.associations.get(key)
+        if association is not None:
+            is_new = association["createTs"] == association["updateTs"]
+            created = timestamp if is_new else association["createTs"]
+            self.associations[key] = {**association, "createTs": created, "updateTs": timestamp}
+            self.generation += 1
         if not key.startswith(b'{"keytype":"SCHEMA"'):
             return
         decoded = records.decode(key)

@@ -141,6 +141,8 @@ def _names(properties: Mapping[str, str], name: str) -> frozenset[str]:
 def _propagate(properties: Mapping[str, str]) -> bool:
     name = "confluent.rest.auth.propagate.method"
     value = properties.get(name, "NONE").strip().upper()
+    if value == "SSL":
+        raise ConfigError(f"{name}=SSL is not supported: callers log in to Kafka with SASL.")
     if value not in ("NONE", "SASL"):
         raise invalid_value(name, value, "String must be one of: NONE, SASL")
     return value == "SASL"

@@ -35,6 +35,7 @@ def test_prefixes_select_clients() -> None:
         ("bootstrap.servers", ""),
         ("consumer.instances.max", "many"),
         ("confluent.rest.auth.propagate.method", "MAGIC"),
+        ("confluent.rest.auth.propagate.method", "SSL"),
         ("fetch.min.bytes", "x"),
     ],
 )

@@ -65,7 +65,8 @@ class MirrorProcess:
         assert self._process is not None
         return self._process.pid
 
-    def start(self) -> MirrorProcess:
+    def start(self, ready: str = "Mirroring ") -> MirrorProcess:
+        """Start the process and wait until it has printed `ready`."""
         before = len(self.log)
         command = [
             sys.executable,
@@ -79,7 +80,7 @@ class MirrorProcess:
             self._process = subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True)
         process = self._process
         eventually(
-            lambda: "Mirroring " in self.log[before:] or process.poll() is not None,
+            lambda: ready in self.log[before:] or process.poll() is not None,
             timeout=60,
             what="the mirror is ready",
         )

@@ -21,9 +21,17 @@ class Pair(NamedTuple):
     admin_b: AdminClient
 
 
+#: A process that was killed is replaced, or may start again, after this time.
+SHORT_SESSION = {"session.timeout.ms": "1500", "heartbeat.interval.ms": "300"}
+
+
 @pytest.fixture(scope="session")
 def pair() -> Iterator[Pair]:
-    config = {"log.cleaner.backoff.ms": "200", "group.initial.rebalance.delay.ms": "0"}
+    config = {
+        "log.cleaner.backoff.ms": "200",
+        "group.initial.rebalance.delay.ms": "0",
+        "group.min.session.timeout.ms": "500",
+    }
     with (
         Cluster(config=config) as a,
         Cluster(config=config) as b,
@@ -36,7 +44,11 @@ def pair() -> Iterator[Pair]:
 @pytest.fixture(scope="session")
 def mirror(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MirrorProcess]:
     """A mirror from a to b that tests may kill and start again."""
-    settings = {"sync.group.offsets.enabled": "true", "topics.exclude": "own-.*, .*internal, __.*"}
+    settings = {
+        "sync.group.offsets.enabled": "true",
+        "topics.exclude": "own-.*, .*internal, __.*",
+        **SHORT_SESSION,
+    }
     with MirrorProcess(
         tmp_path_factory.mktemp("mirror"), mm2_properties(pair.a, pair.b, settings)
     ) as process:

@@ -86,7 +86,7 @@ def _spark_host(options: argparse.Namespace, config: MirrorConfig) -> TaskHost:
 
 
 async def _run(service: MirrorService) -> int:
-    task = asyncio.ensure_future(service.run(_print_ready))
+    task = asyncio.ensure_future(service.run(_print_state))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, task.cancel)
@@ -99,8 +99,8 @@ async def _run(service: MirrorService) -> int:
     return 0
 
 
-def _print_ready(flow: str) -> None:
-    print(f"Mirroring {flow}", flush=True)
+def _print_state(flow: str, active: bool) -> None:
+    print(f"Mirroring {flow}" if active else f"Standing by: another process mirrors {flow}", flush=True)
 
 
 def _first(failures: BaseExceptionGroup[BaseException]) -> BaseException:

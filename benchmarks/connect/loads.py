@@ -94,7 +94,8 @@ def row(number: int) -> tuple[bytes, bytes]:
 def _with_schema(values: Mapping[str, Any]) -> bytes:
     fields = [{"field": name, "type": _FIELDS[name], "optional": False} for name in values]
     schema = {"type": "struct", "optional": False, "name": "row", "fields": fields}
-    return json.dumps({"schema": schema, "payload": values}).encode()
+    # Without spaces, as Kafka's JsonConverter writes it.
+    return json.dumps({"schema": schema, "payload": values}, separators=(",", ":")).encode()
 
 
 def _produce(bootstrap: str, topic: str, records: list[tuple[bytes | None, bytes]]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -39,6 +40,10 @@ _NO_ENVELOPE = (
     " and may not contain additional fields. If you are trying to deserialize plain JSON data,"
     " set schemas.enable=false in your converter configuration."
 )
+
+#: Where the schema of an envelope begins, and what is between it and the payload.
+_OPENING = re.compile(r'\s*\{\s*"schema"\s*:')
+_SEPARATOR = re.compile(r'\s*,\s*"payload"\s*:')
 
 
 def _definition() -> ConfigDef:
@@ -222,13 +227,12 @@ class _ReadSchema:
 
 def _prefix_of(data: bytes) -> str:
     """Return the text of an envelope up to its payload, or nothing if its members are not in that order."""
-    opening, separator = '{"schema":', ',"payload":'
     try:
         text = data.decode()
-        if text.startswith(opening):
-            _, end = parse_text(text, len(opening))
-            if text.startswith(separator, end):
-                return text[: end + len(separator)]
+        if opening := _OPENING.match(text):
+            _, end = parse_text(text, opening.end())
+            if separator := _SEPARATOR.match(text, end):
+                return text[: separator.end()]
     except (ValueError, RecursionError):
         pass
     return ""

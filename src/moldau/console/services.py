@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import httpx2
 
 _TIMEOUT_S = 15.0
+#: A page does not wait long for a registry that is away.
+_IMPATIENT = {"schema.registry.max.retries": "1", "schema.registry.retries.wait.ms": "200"}
 
 
 class ConnectError(KafkaError):
@@ -65,7 +67,7 @@ class Services:
 
     def __init__(self, settings: ServiceSettings, masking: Masking, sql: SqlRuns | None) -> None:
         registry = settings.registry
-        self.registry = None if registry is None else AsyncRegistryClient(registry)
+        self.registry = None if registry is None else AsyncRegistryClient({**_IMPATIENT, **registry})
         self.registry_url = None if registry is None else registry["schema.registry.url"]
         self.decoder = Decoder(self.registry, masking)
         self.sql = sql

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -96,6 +97,22 @@ def test_each_cluster_has_a_registry_of_its_own(bootstrap: str, topic: str) -> N
         assert api("POST", f"/clusters/other{path}", written).status == 201
         shown = [api("GET", f"{base}{path}").body["messages"][0] for base in ("", "/clusters/other")]
         assert [each["value"]["text"] for each in shown] == ['{"first": 7}', '{"second": 7}']
+
+
+def test_a_schema_is_named_by_a_header(console: Api, bootstrap: str, topic: str) -> None:
+    with AdminClient(bootstrap) as admin:
+        admin.create_topics([NewTopic(topic, 1, 1)])
+    fields = {"subject": f"{topic}-value", "type": "AVRO", "schema": AVRO}
+    id: int = console("POST", "/schemas", fields).body["id"]
+    name = base64.b64encode(b"\0" + id.to_bytes(4, "big")).decode()
+    record = {
+        "value": base64.b64encode(b"\x0e\x06tea").decode(),
+        "value_format": "base64",
+        "headers": json.dumps(["__value_schema_id", {"base64": name}]),
+    }
+    assert console("POST", f"/topics/{topic}/messages", record).status == 201
+    (row,) = console("GET", f"/topics/{topic}/messages").body["messages"]
+    assert (row["value"]["text"], row["value"]["format"]) == ('{"id": 7, "note": "tea"}', "avro")
 
 
 UNION = """{"type": "record", "name": "Odd", "fields": [

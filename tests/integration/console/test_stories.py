@@ -246,6 +246,35 @@ def test_the_overview_has_live_charts(page: Any) -> None:
         )
 
 
+def test_favourite_topics_are_links(page: Any, bootstrap: str, topic: str) -> None:
+    create(bootstrap, topic)
+    page.goto("/topics")
+    favourites = page.get_by_role("navigation", name="Favourites")
+    expect(favourites).to_be_hidden()
+    page.goto(f"/topics/{topic}/partitions")
+    button = page.get_by_role("button", name="Favourite")
+    expect(button).to_have_attribute("aria-pressed", "false")
+    button.click()
+    expect(button).to_have_attribute("aria-pressed", "true")
+    page.goto("/topics?q=other")
+    favourites.get_by_role("link", name=topic).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(topic)
+    button.click()
+    expect(button).to_have_attribute("aria-pressed", "false")
+    page.goto("/topics")
+    expect(favourites).to_be_hidden()
+
+
+def test_scripts_of_a_page_run_once(page: Any, bootstrap: str, topic: str) -> None:
+    create(bootstrap, topic)
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto(f"/topics/{topic}/messages")
+    page.get_by_role("button", name="Menu").click()
+    expect(page.get_by_role("link", name="Brokers")).to_be_visible()
+    loaded = page.evaluate("performance.getEntriesByType('resource').map(each => each.name)")
+    assert len([each for each in loaded if "/console.js" in each]) == 1
+
+
 def test_on_a_narrow_screen_the_navigation_is_a_menu(page: Any) -> None:
     page.set_viewport_size({"width": 390, "height": 800})
     page.goto("/topics")

@@ -10,6 +10,7 @@ import asyncio
 import codecs
 import json
 import re
+import time
 import unicodedata
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -20,12 +21,14 @@ from typing import Any, Final
 from moldau.base.errors import KafkaError
 from moldau.client.registry import AsyncRegistryClient
 from moldau.client.registry.serdes.framing import SchemaName, header_name, of_record
+from moldau.client.registry.types import RegistryError
 from moldau.client.serdes import SerializationError
 from moldau.console.records.masking import MASK, FieldRules, Masking
 
 _NULL: Final = "null"
 HIDDEN: Final = "hidden"
 _MOST_CODECS: Final = 500
+_FAILED_S: Final = 10.0
 _BYTES_PER_LINE: Final = 16
 _PRINTABLE: Final = "\t\n\r"
 _MOST_JSON: Final = 1 << 20
@@ -62,27 +65,46 @@ class Decoded:
 
 
 class Codecs:
-    """The codecs of schemas in the registry, the most recently used ones."""
+    """The codecs of schemas in the registry, the most recently used ones.
+
+    A failure is remembered for some seconds: a page has many records, and must not wait for each of them.
+    """
 
     def __init__(self, registry: AsyncRegistryClient) -> None:
         self._registry = registry
         self._codecs: OrderedDict[SchemaName, tuple[str, Any, int | None]] = OrderedDict()
+        #: Errors and until when they count; that of None is of all schemas.
+        self._failures: OrderedDict[SchemaName | None, tuple[Exception, float]] = OrderedDict()
 
     async def get(self, name: SchemaName) -> tuple[str, Any, int | None]:
         """Return type, codec and id of a schema."""
         name = name._replace(indexes=())
         if name not in self._codecs:
-            if name.id is not None:
-                schema = await self._registry.schema_by_id(name.id)
-            else:
-                schema = await self._registry.schema_by_guid(str(name.guid))
-            references = await self._registry.referenced_texts(schema)
-            codec = await asyncio.to_thread(new_codec, schema.schema_type, schema.text, references)
-            self._codecs[name] = (schema.schema_type, codec, name.id)
-            while len(self._codecs) > _MOST_CODECS:
-                self._codecs.popitem(last=False)
+            for each in (None, name):
+                error, until = self._failures.get(each, (None, 0.0))
+                if error is not None and time.monotonic() < until:
+                    raise error.with_traceback(None)
+            try:
+                self._codecs[name] = await self._new(name)
+            except (KafkaError, SerializationError) as error:
+                unreachable = isinstance(error, RegistryError) and not error.status
+                self._failures[None if unreachable else name] = (error, time.monotonic() + _FAILED_S)
+                raise
+            finally:
+                for kept in (self._codecs, self._failures):
+                    while len(kept) > _MOST_CODECS:
+                        kept.popitem(last=False)
         self._codecs.move_to_end(name)
         return self._codecs[name]
+
+    async def _new(self, name: SchemaName) -> tuple[str, Any, int | None]:
+        if name.id is not None:
+            schema = await self._registry.schema_by_id(name.id)
+        else:
+            schema = await self._registry.schema_by_guid(str(name.guid))
+        references = await self._registry.referenced_texts(schema)
+        codec = await asyncio.to_thread(new_codec, schema.schema_type, schema.text, references)
+        return schema.schema_type, codec, name.id
 
 
 class Decoder:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 
 import pytest
 
-from moldau.console.records.decoding import Decoder, TopicDecoder, header_text, hex_dump, readable
+from moldau.client.registry import AsyncRegistryClient
+from moldau.console.records.decoding import Decoded, Decoder, TopicDecoder, header_text, hex_dump, readable
 from moldau.console.records.masking import MASK, Masking
 
 
@@ -77,6 +79,31 @@ def test_what_cannot_be_taken_apart_is_hidden_with_a_reason(data: bytes) -> None
     assert found.hidden is not None and "masked fields" in found.hidden
     assert decode(data)[0] != "hidden"
     assert "4111" not in (decoder.header("h", data) or "")
+
+
+def test_without_an_answer_of_the_registry_nothing_with_a_schema_is_shown() -> None:
+    data = b"\0\0\0\0\1\x084111"
+
+    async def decode(*rules: str) -> Decoded:
+        settings = {"schema.registry.url": "http://localhost:1", "schema.registry.retries.wait.ms": "10"}
+        registry = AsyncRegistryClient(settings)
+        try:
+            decoder = Decoder(registry, Masking(rules)).of("orders")
+            first = await decoder.decode(data)
+            # The others of a page do not wait for the registry again.
+            begin = time.monotonic()
+            found = [await decoder.decode(data[:4] + bytes([each]) + data[5:]) for each in range(100)]
+            assert time.monotonic() - begin < 0.5
+            assert set(map(repr, found)) == {repr(first)} or not rules
+            return first
+        finally:
+            await registry.close()
+
+    shown = asyncio.run(decode())
+    assert (shown.format, shown.text) == ("bytes", data.hex(" ")) and shown.error
+    hidden = asyncio.run(decode("card"))
+    assert (hidden.text, hidden.error) == (MASK, None)
+    assert hidden.hidden is not None and "schema" in hidden.hidden
 
 
 def test_the_beginning_of_a_value_is_not_masked_but_hidden() -> None:

@@ -16,8 +16,9 @@ from typing import Any
 
 from moldau.client.serdes import SerializationError
 from moldau.pipelines.streams.dsl.serdes import Serde
+from moldau.pipelines.streams.tasks.aggregation import Updates
 from moldau.pipelines.streams.tasks.state import TimestampedMap
-from moldau.pipelines.streams.tasks.task import Operator, Out, Row
+from moldau.pipelines.streams.tasks.task import Operator, Out, Row, Task
 from moldau.pipelines.streams.topology.stateful import TableAggregate
 from moldau.protocol.primitives import read_uvarint, uvarint
 
@@ -137,7 +138,7 @@ class AggregateSerdes:
 
 
 class TableAggregation(Operator):
-    """Maintains the aggregate of each key, and emits its updates."""
+    """Maintains the aggregate of each key, and emits its last update in a batch."""
 
     maps: tuple[str, ...] = ("aggregates",)
     maps_by_key = maps
@@ -145,6 +146,10 @@ class TableAggregation(Operator):
     def __init__(self, functions: AggregateFunctions, serdes: AggregateSerdes) -> None:
         self._functions = functions
         self._serdes = serdes
+
+    def open(self, task: Task) -> None:
+        super().open(task)
+        self._updates = Updates()
 
     def process(self, row: Row) -> None:
         if row.key is None or row.value is None:
@@ -162,7 +167,10 @@ class TableAggregation(Operator):
         timestamp = max(row.timestamp, before.timestamp)
         value = self._serdes.aggregate.serialize(row.topic, aggregate)
         aggregates.put(row.key, value, timestamp)
-        self.emit(Out(row.key, value, timestamp, row.headers))
+        self._updates.update(Out(row.key, value, timestamp, row.headers))
+
+    def tick(self) -> None:
+        self._updates.flush(self.emit)
 
     def _value(self, row: Row, data: bytes) -> Any:
         return self._serdes.value.deserialize(row.topic, data, row.headers)

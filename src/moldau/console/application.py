@@ -29,6 +29,7 @@ from moldau.console.web.health import Health
 from moldau.console.web.rendering import answer_page, plain_page
 from moldau.console.web.sessions import COOKIE, OtherCredentials, Session, Sessions
 from moldau.http.asgi import Receive, Scope, Send
+from moldau.http.authentication.credentials import BEARER, parse_authorization
 from moldau.http.errors import ApiError
 from moldau.network.failures import NodeUnreachable
 
@@ -93,8 +94,21 @@ class ConsoleApplication:
         if path in LOGIN_PATHS:
             return await self._login.respond(request, session)
         if self._settings.login is not None and session is None:
-            return self._signed_out(request, "Sign in first: /login.")
+            try:
+                session = await self._of_token(request)
+            except Refused as refused:
+                self._audit.record_stranger(_refused_entry(request, refused.message))
+                return self._problem(request, None, refused.status, refused.message)
+            if session is None:
+                return self._signed_out(request, "Sign in first: /login.")
         return await self._in_cluster(request, session)
+
+    async def _of_token(self, request: Request) -> Session | None:
+        """Return the session of a script with an access token; passwords are for `/login` only."""
+        credentials = parse_authorization(request.headers.get("authorization", "").encode("latin-1"))
+        if credentials is None or credentials.scheme != BEARER:
+            return None
+        return await self._sessions.of_script(credentials, _address(request))
 
     def _signed_out(self, request: Request, message: str, cluster: str = "") -> Response:
         """Send a person to the login; refuse the requests of scripts and of pages that update themselves."""
@@ -109,10 +123,7 @@ class ConsoleApplication:
                 return plain_page("continue", 200, title="Continue", next=requested_page(request))
             return RedirectResponse(target, 303)
         if not fetched:
-            entry = AuditEntry(
-                f"{request.method} {request.url.path}", "refused: not signed in", address=_address(request)
-            )
-            self._audit.record_stranger(entry)
+            self._audit.record_stranger(_refused_entry(request, "not signed in"))
         return self._problem(request, None, 401, message)
 
     async def _in_cluster(self, request: Request, session: Session | None) -> Response:
@@ -195,7 +206,9 @@ class ConsoleApplication:
         raise not_found("This page")
 
     def _check_change(self, call: Call, session: Session | None) -> None:
-        if session is not None and call.request.headers.get("x-csrf-token") != session.token:
+        if session is None or session.script:
+            return
+        if call.request.headers.get("x-csrf-token") != session.token:
             raise Refused(403, "The request has no valid token; reload the page.")
 
     def _done(self, call: Call, done: Done) -> Response:
@@ -231,6 +244,11 @@ class ConsoleApplication:
                 detail=detail,
             )
         )
+
+
+def _refused_entry(request: Request, reason: str) -> AuditEntry:
+    action = f"{request.method} {request.url.path}"
+    return AuditEntry(action, f"refused: {reason}", address=_address(request))
 
 
 def _is_background(request: Request) -> bool:

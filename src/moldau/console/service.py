@@ -47,13 +47,13 @@ class Console:
             for name, view in self._views.items():
                 self._webhooks[name] = Webhook(settings.alert_webhook, name)
                 view.monitor.on_change.append(self._webhooks[name])
-        self._sessions = Sessions(settings, self._views, clock)
+        self._oidc = None if settings.oidc is None else OidcLogin(settings.oidc, clock)
+        self._sessions = Sessions(settings, self._views, clock, self._oidc)
         self._sql = SqlRuns() if settings.sql else None
         masking = Masking(settings.masked)
         self._services = {
             name: Services(each, masking, self._sql) for name, each in settings.services.items()
         }
-        self._oidc = None if settings.oidc is None else OidcLogin(settings.oidc, clock)
         audit = AuditLog(settings.audit_file, clock)
         application = ConsoleApplication(
             settings,

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import ssl
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from tests.harness.browser import opened_page, violations
 from tests.harness.rest_proxy import Api, service
 from tests.harness.security.certificates import Certificates
 from tests.harness.security.oidc_provider import CLIENT_SECRET, OidcProvider
+from tests.harness.waiting import eventually
 from tests.integration.console.test_stories import expect
 
 USERS = {
@@ -302,6 +304,34 @@ def test_https_a_secret_in_a_file_claims_of_userinfo_and_new_keys(bootstrap: str
             assert signed_in(Api(port), provider, "vera")("POST", "/topics", {"name": "x"}).status == 403
             provider.keys.rotate("key-2")
             assert signed_in(Api(port), provider, "anna")("GET", "/topics").status == 200
+
+
+def test_scripts_send_access_tokens(console: Api, bootstrap: str, provider: OidcProvider, topic: str) -> None:
+    chosen = provider.settings(oidc_expected_audience="scripts, others", **SETTINGS)
+    arguments = [each for name, value in chosen.items() for each in ("--set", f"{name}={value}")]
+
+    def script(port: int, *, roles: str, **claims: Any) -> Api:
+        usual = {"iss": provider.issuer, "aud": ["scripts"], "realm_access": {"roles": [roles]}}
+        token = provider.keys.token("robot", **{**usual, **claims})
+        return Api(port, {"Accept": "application/json", "Authorization": f"Bearer {token}"})
+
+    with service("console", bootstrap, *arguments) as (port, _):
+        editor = script(port, roles="others")
+        assert editor("POST", "/topics", {"name": topic}).status == 201
+        assert editor("POST", f"/topics/{topic}/delete", {"name": topic}).status == 403
+        assert editor("GET", "/v3/kafka").body["clusters"] == ["default"]
+        assert script(port, roles="admin")("POST", f"/topics/{topic}/delete", {"name": topic}).status == 200
+        assert script(port, roles="nothing")("GET", "/topics").status == 403
+        now = int(time.time())
+        for wrong in ({"aud": "moldau console"}, {"aud": None}, {"iss": "x"}, {"iat": 1, "exp": now - 100}):
+            refused = script(port, roles="admin", **wrong)("GET", "/topics")
+            assert refused.status == 401 and "The token is refused" in refused.body["error"]
+        # Half a minute after its end a token is refused: clocks may differ by that.
+        brief = script(port, roles="admin", iat=now - 100, exp=int(time.time()) - 25)
+        assert brief("GET", "/topics").status == 200
+        eventually(lambda: brief("GET", "/topics").status == 401, timeout=60)
+    # Without an audience, no token is accepted.
+    assert script(console.port, roles="admin")("GET", "/topics").status == 401
 
 
 def test_a_provider_that_does_not_answer_is_named(bootstrap: str) -> None:

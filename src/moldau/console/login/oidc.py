@@ -128,6 +128,16 @@ class OidcLogin:
         return SignedIn(self._user(claims), self._settings.rules.role(claims), safe_path(pending.page))
 
     @property
+    def accepts_tokens(self) -> bool:
+        """Whether scripts can send access tokens."""
+        return bool(self._settings.expected_audiences)
+
+    async def bearer(self, token: str) -> tuple[str, Role | None, int]:
+        """Check a script's access token; return its user and role, and when it expires in ms since 1970."""
+        claims, expires_at_ms = await self._in_thread(self._provider.bearer_claims, token)
+        return self._user(claims), self._settings.rules.role(claims), expires_at_ms
+
+    @property
     def claim(self) -> str:
         """The claim with the roles, for messages."""
         return self._settings.rules.claim

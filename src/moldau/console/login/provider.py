@@ -55,7 +55,7 @@ class _Discovered:
     secret_in_form: bool
     algorithms: frozenset[str]
     jwks_url: str
-    validator: SignedValidator
+    keys: Jwks
 
 
 class IdentityProvider:
@@ -103,7 +103,7 @@ class IdentityProvider:
         if not isinstance(token, str):
             raise LoginRefused("The identity provider sent no id token.")
         try:
-            claims = self._checked(provider, token, nonce)
+            claims = self._checked_id(provider, token, nonce)
         except InvalidToken as error:
             raise LoginRefused(f"The id token is refused: {error}.") from None
         access_token = answer.get("access_token")
@@ -112,7 +112,26 @@ class IdentityProvider:
             return claims
         return {**self._userinfo(provider.userinfo, access_token, claims), **claims}
 
-    def _checked(self, provider: _Discovered, token: str, nonce: str) -> dict[str, Any]:
+    def bearer_claims(self, token: str) -> tuple[dict[str, Any], int]:
+        """Return the checked claims of a script's access token, and when it expires, in ms since 1970."""
+        provider = self._discovered()
+        try:
+            return self._checked(provider, token, self._settings.expected_audiences)
+        except InvalidToken as error:
+            raise LoginRefused(f"The token is refused: {error}.") from None
+
+    def _checked_id(self, provider: _Discovered, token: str, nonce: str) -> dict[str, Any]:
+        client = self._settings.client_id
+        claims, _ = self._checked(provider, token, frozenset({client}))
+        if claims.get("azp", client) != client:
+            raise InvalidToken("it is for another client (azp)")
+        if claims.get("nonce") != nonce:
+            raise InvalidToken("it is of another login (nonce)")
+        return claims
+
+    def _checked(
+        self, provider: _Discovered, token: str, audiences: frozenset[str]
+    ) -> tuple[dict[str, Any], int]:
         header, payload, _ = sections(token)
         if read_object(header).get("alg") not in provider.algorithms:
             raise InvalidToken("its algorithm is not one that the provider announces")
@@ -120,15 +139,13 @@ class IdentityProvider:
         if claims.get("iss") != provider.issuer:
             raise InvalidToken("it is of another issuer")
         audience = claims.get("aud")
-        audiences = [audience] if isinstance(audience, str) else audience
-        if not isinstance(audiences, list) or self._settings.client_id not in audiences:
+        named = [audience] if isinstance(audience, str) else audience
+        if not isinstance(named, list) or not any(
+            each in audiences for each in named if isinstance(each, str)
+        ):
             raise InvalidToken("it is for another client (aud)")
-        if claims.get("azp", self._settings.client_id) != self._settings.client_id:
-            raise InvalidToken("it is for another client (azp)")
-        provider.validator.validate(token)
-        if claims.get("nonce") != nonce:
-            raise InvalidToken("it is of another login (nonce)")
-        return claims
+        demands = Demands(provider.issuer, audiences, scope_claim="")
+        return claims, SignedValidator(provider.keys, demands, self._clock).validate(token).expires_at_ms
 
     def _exchange(self, provider: _Discovered, code: str, verifier: str, redirect_uri: str) -> dict[str, Any]:
         settings = self._settings
@@ -207,17 +224,14 @@ class IdentityProvider:
             secret_in_form="client_secret_basic" not in methods and "client_secret_post" in methods,
             algorithms=frozenset(each for each in announced if isinstance(each, str)) & KEY_TYPES.keys(),
             jwks_url=jwks_url,
-            validator=self._validator(issuer, jwks_url),
+            keys=self._keys(jwks_url),
         )
 
-    def _validator(self, issuer: str, jwks_url: str) -> SignedValidator:
-        """Return the validator, with the keys that are known already."""
-        known = self._known
-        if known is not None and (known.issuer, known.jwks_url) == (issuer, jwks_url):
-            return known.validator
-        keys = Jwks(self._endpoint(jwks_url).read, RefreshSettings(), self._clock)
-        demands = Demands(issuer, frozenset({self._settings.client_id}), scope_claim="")
-        return SignedValidator(keys, demands, self._clock)
+    def _keys(self, url: str) -> Jwks:
+        """Return the keys; those that have been fetched are kept while their URL is the same."""
+        if self._known is not None and self._known.jwks_url == url:
+            return self._known.keys
+        return Jwks(self._endpoint(url).read, RefreshSettings(), self._clock)
 
     def _endpoint(self, url: str) -> Endpoint:
         return Endpoint(url, _TIMEOUT_S, self._tls)

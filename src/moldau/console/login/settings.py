@@ -10,6 +10,7 @@
 | `oidc.user.claim` | `preferred_username` | the claim with the user's name; `sub` if the token lacks it |
 | `oidc.roles.claim` | `roles` | the claim with the user's roles or groups, or its path: `realm_access.roles` |
 | `oidc.role.viewer`, `oidc.role.editor`, `oidc.role.admin` | the role's name | values of the claim that grant the role, separated by commas; `*`: every user |
+| `oidc.expected.audience` | | audiences of access tokens that scripts send, separated by commas; without one, none are accepted |
 | `oidc.redirect.base.url` | the URL of the request | the console's URL for browsers, as registered at the provider; required behind a proxy with https |
 | `oidc.ssl.truststore.*` | | the trust store for the provider's certificate; default: the system's |
 """  # noqa: E501 (rows of the table)
@@ -47,6 +48,8 @@ class OidcSettings:
     scopes: str
     user_claim: str
     rules: RoleRules
+    #: Of access tokens that scripts send; empty: none are accepted.
+    expected_audiences: frozenset[str]
     #: Empty: the URL by which the browser reaches the console.
     redirect_base: str
     trust: Mapping[str, str] = field(repr=False)
@@ -64,10 +67,7 @@ class OidcSettings:
         scopes = text("scopes", "openid profile email").replace(",", " ").split()
         if _SCOPE not in scopes:
             raise invalid_value(f"{_PREFIX}scopes", " ".join(scopes), f"It must contain {_SCOPE}")
-        rules = {
-            role: frozenset(filter(None, map(str.strip, text(f"role.{role.label}", role.label).split(","))))
-            for role in Role
-        }
+        rules = {role: _names(text(f"role.{role.label}", role.label)) for role in Role}
         base = text("redirect.base.url").rstrip("/")
         return cls(
             issuer=checked_url(f"{_PREFIX}issuer.url", text("issuer.url")),
@@ -76,6 +76,7 @@ class OidcSettings:
             scopes=" ".join(scopes),
             user_claim=text("user.claim", "preferred_username"),
             rules=RoleRules(text("roles.claim", "roles"), rules),
+            expected_audiences=_names(text("expected.audience")),
             redirect_base=_base_url(base) if base else "",
             trust={
                 name.removeprefix(_PREFIX): value
@@ -110,6 +111,10 @@ def checked_url(name: str, url: str) -> str:
     if parts.scheme == "http" and not _is_loopback(host):
         raise ConfigError(f"{name}={url[:200]}: tokens are sent over https only, or to this machine.")
     return url
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(filter(None, map(str.strip, text.split(","))))
 
 
 def _is_loopback(host: str) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import math
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,10 +22,12 @@ from moldau.client.wire.settings import ClientSettings
 from moldau.console.cluster.view import ClusterView
 from moldau.console.login.accounts import Account, Accounts, user_settings
 from moldau.console.login.attempts import Attempts
+from moldau.console.login.oidc import OidcLogin
+from moldau.console.login.provider import LoginRefused, ProviderUnavailable
 from moldau.console.login.roles import Role
 from moldau.console.settings import ConsoleSettings, Login
 from moldau.console.web.call import Refused
-from moldau.http.authentication.credentials import BASIC, Credentials
+from moldau.http.authentication.credentials import BASIC, BEARER, Credentials
 
 COOKIE: Final = "moldau_console"
 _MOST: Final = 500
@@ -52,6 +55,10 @@ class Session:
     begun_s: float = 0.0
     used_s: float = 0.0
     ended: bool = False
+    #: When the token of a script expires, on the monotonic clock.
+    until_s: float = math.inf
+    #: A script sends its secret with every request, so that another page cannot send one in its name.
+    script: bool = False
     opening: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
 
     def user_at(self, cluster: str) -> str:
@@ -60,8 +67,15 @@ class Session:
 
 
 class Sessions:
-    def __init__(self, settings: ConsoleSettings, views: Mapping[str, ClusterView], clock: Clock) -> None:
+    def __init__(
+        self,
+        settings: ConsoleSettings,
+        views: Mapping[str, ClusterView],
+        clock: Clock,
+        oidc: OidcLogin | None = None,
+    ) -> None:
         self._settings = settings
+        self._oidc = oidc
         self._views = views
         self._clock = clock
         self._accounts = Accounts(settings.lag_window_s)
@@ -129,18 +143,37 @@ class Sessions:
         return cookie
 
     async def of_script(self, credentials: Credentials, address: str) -> Session | None:
-        """Return the session of a script that sends its password; None unless passwords are accepted."""
-        if credentials.scheme != BASIC or self._settings.login is not Login.SCRAM:
+        """Return the session of a script that sends its password or its token; None if it is not accepted."""
+        basic = credentials.scheme == BASIC and self._settings.login is Login.SCRAM
+        if not basic and (
+            credentials.scheme != BEARER or self._oidc is None or not self._oidc.accepts_tokens
+        ):
             return None
         given = f"{credentials.user}\0{credentials.secret}".encode("utf-8", "surrogatepass")
         key = hmac.digest(self._key, given, "sha256")
         session = self.find(self._scripts.get(key))
         if session is None:
-            cookie = await self.sign_in(credentials.user, credentials.secret, address)
+            if self._oidc is None:
+                cookie = await self.sign_in(credentials.user, credentials.secret, address)
+            else:
+                cookie = await self._begin_with_token(self._oidc, credentials.secret)
             self._scripts = {each: known for each, known in self._scripts.items() if known in self._sessions}
             self._scripts[key] = cookie
             session = self._sessions[cookie]
         return session
+
+    async def _begin_with_token(self, oidc: OidcLogin, token: str) -> str:
+        try:
+            user, role, expires_at_ms = await oidc.bearer(token)
+        except LoginRefused as error:
+            raise Refused(401, str(error)) from None
+        except ProviderUnavailable as error:
+            raise Refused(503, f"The identity provider cannot be used: {error}") from None
+        if role is None:
+            raise Refused(403, f"{user} has no role in this console.")
+        remaining_s = (expires_at_ms - self._clock.time_ms()) / 1000
+        until_s = self._clock.monotonic() + max(remaining_s, 0)
+        return await self.begin(Session(user, role, until_s=until_s, script=True))
 
     async def view(self, cluster: str, session: Session | None) -> ClusterView:
         """Return the view of a cluster; `OtherCredentials` if the user has to sign in there."""
@@ -191,6 +224,7 @@ class Sessions:
         settings = self._settings
         return (
             session.ended
+            or now > session.until_s
             or now - session.used_s > settings.session_timeout_ms / 1000
             or now - session.begun_s > settings.session_lifetime_ms / 1000
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import time
@@ -12,10 +13,16 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from moldau.base.clock import ManualClock
+from moldau.console.login.oidc import OidcLogin
 from moldau.console.login.provider import IdentityProvider, LoginRefused, ProviderUnavailable
+from moldau.console.login.roles import Role
 from moldau.console.login.settings import OidcSettings
+from moldau.console.settings import ConsoleSettings
+from moldau.console.web.call import Refused
+from moldau.console.web.sessions import Session, Sessions
+from moldau.http.authentication.credentials import BASIC, BEARER, Credentials
 from tests.harness.security.identity_provider import IdentityProvider as Keys
-from tests.harness.security.oidc_provider import CLIENT_SECRET, OidcProvider
+from tests.harness.security.oidc_provider import CLIENT_ID, CLIENT_SECRET, OidcProvider
 
 REDIRECT = "http://localhost:1/login/callback"
 VERIFIER = "v" * 64
@@ -105,3 +112,49 @@ def test_unusable_documents_are_refused(running: OidcProvider, document: dict[st
     running.document = document
     with pytest.raises(ProviderUnavailable, match=reason):
         IdentityProvider(settings(running), Clock()).check()
+
+
+def test_access_tokens_of_scripts_are_of_the_expected_audience(running: OidcProvider) -> None:
+    given = running.settings(oidc_client_secret=CLIENT_SECRET, oidc_expected_audience="scripts")
+    client = IdentityProvider(OidcSettings.from_properties(given), Clock())
+    usual = {"iss": running.issuer, "aud": "scripts", "roles": ["viewer"]}
+    claims, expires_at_ms = client.bearer_claims(running.keys.token("robot", **usual))
+    assert claims["sub"] == "robot" and expires_at_ms > time.time() * 1000
+    for wrong, reason in (
+        ({"aud": CLIENT_ID}, "aud"),
+        ({"aud": [7]}, "aud"),
+        ({"iss": "http://other"}, "issuer"),
+        ({"iat": 1, "exp": 2}, "expired"),
+    ):
+        with pytest.raises(LoginRefused, match=reason):
+            client.bearer_claims(running.keys.token("robot", **{**usual, **wrong}))
+    with pytest.raises(LoginRefused, match="three sections"):
+        client.bearer_claims("nonsense")
+    without = IdentityProvider(settings(running), Clock())
+    with pytest.raises(LoginRefused, match="aud"):
+        without.bearer_claims(running.keys.token("robot", **usual))
+
+
+def test_a_script_has_a_session_until_its_token_expires(running: OidcProvider) -> None:
+    given = running.settings(oidc_client_secret=CLIENT_SECRET, oidc_expected_audience="scripts")
+    console = ConsoleSettings.from_properties({"bootstrap.servers": "localhost:1", **given})
+    assert console.oidc is not None
+    clock = Clock()
+    sessions = Sessions(console, {}, clock, OidcLogin(console.oidc, clock))
+    usual = {"iss": running.issuer, "aud": "scripts", "roles": ["viewer"], "exp": int(time.time()) + 600}
+
+    def of(**claims: Any) -> Session | None:
+        token = Credentials(BEARER, secret=running.keys.token("robot", **{**usual, **claims}))
+        return asyncio.run(sessions.of_script(token, "a"))
+
+    token = Credentials(BEARER, secret=running.keys.token("robot", **usual))
+    first = asyncio.run(sessions.of_script(token, "a"))
+    assert first is not None and (first.user, first.role, first.script) == ("robot", Role.VIEWER, True)
+    assert asyncio.run(sessions.of_script(token, "a")) is first
+    clock.advance(601_000)
+    assert sessions.is_over(first)
+    with pytest.raises(Refused, match="no role"):
+        of(roles=["others"])
+    with pytest.raises(Refused, match="aud"):
+        of(aud="others")
+    assert asyncio.run(sessions.of_script(Credentials(BASIC, "ann", "password"), "a")) is None

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from moldau.base.errors import KafkaError
+from moldau.client import AdminClient
 from moldau.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from moldau.protocol.messages.delete_groups import DeleteGroupsRequest
 from moldau.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
@@ -32,6 +34,8 @@ QUICK = {
 }
 MISSING_INTERNAL_TOPICS = 3
 UNSUPPORTED_VERSION = 35
+GROUP_ID_NOT_FOUND = 69
+TOOL = "kafka-streams-groups"
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +112,55 @@ def test_offsets_are_committed_with_the_member_epoch(bootstrap: str, wire: Wire,
     assert members[1].rstrip().endswith("ACTIVE: 0:[0,1,2]; 1:[0,1,2];")
     listed = tools.good("kafka-streams-groups", "--list", "--state", "stable")
     assert [topic, "Stable"] in [line.split() for line in listed]
+
+
+def test_the_tool_resets_and_deletes_groups_without_members(bootstrap: str, wire: Wire, topic: str) -> None:
+    member = StreamsWireClient(wire, topic)
+    create(wire, member.source, 2)
+    settle(member)
+    tools = Tools(bootstrap)
+    tools.produce(member.source, "a\nb\nc\n")
+    end = sum(
+        int(line.rpartition(":")[2]) for line in tools.good("kafka-get-offsets", "--topic", member.source)
+    )
+    assert end == 3
+    reset = ("--reset-offsets", "--group", topic, "--input-topic", member.source, "--to-latest")
+    delete = ("--delete", "--group", topic, "--delete-all-internal-topics")
+    # With a member, both are refused.
+    assert "the current state is Stable" in tools.run(TOOL, *reset, "--execute").out
+    assert "is not EMPTY" in tools.run(TOOL, *delete).out
+    commit(wire, member)
+    member.beat(epoch=-1)
+
+    def committed() -> list[int]:
+        with AdminClient(bootstrap) as admin:
+            found = admin.list_group_offsets(topic)
+        return [each.offset for each in found.values() if not isinstance(each, KafkaError | None)]
+
+    assert committed() == [0, 0]
+    rows = map(str.split, tools.good(TOOL, *reset, "--dry-run"))
+    assert sum(int(row[-1]) for row in rows if member.source in row) == end
+    assert committed() == [0, 0]
+    tools.good(TOOL, *reset, "--execute")
+    assert sum(committed()) == end
+    tools.good(TOOL, "--delete-offsets", "--group", topic, "--input-topic", f"{member.source}:0")
+    assert len(committed()) == 1
+    said = "".join(tools.good(TOOL, *delete))
+    assert "Deletion of associated internal topics" in said
+    assert member.described().error_code == GROUP_ID_NOT_FOUND
+    assert not {member.words, member.counts} & set(tools.good("kafka-topics", "--list"))
+
+
+def commit(wire: Wire, member: StreamsWireClient) -> None:
+    """Commit the offset 0 of both partitions of the source."""
+    partitions = [OffsetCommitRequestPartition(partition_index=each, committed_offset=0) for each in range(2)]
+    request = OffsetCommitRequest(
+        group_id=member.group_id,
+        member_id=member.member_id,
+        generation_id_or_member_epoch=member.epoch,
+        topics=[OffsetCommitRequestTopic(name=member.source, partitions=partitions)],
+    )
+    assert {each.error_code for each in wire.call(request, 9).topics[0].partitions} == {0}
 
 
 def test_groups_are_listed_and_deleted_when_they_are_empty(wire: Wire, topic: str) -> None:

@@ -19,8 +19,10 @@ from moldau.protocol.messages.metadata import MetadataRequest
 from moldau.security.sasl.clients import sasl_client
 from tests.harness.apache.node import free_port
 from tests.harness.apache.shared_folder import APACHE, MOLDAU, SharedFolder
+from tests.harness.registry.instances import instances
 from tests.harness.security.client_settings import write_java_settings
 from tests.harness.security.kdc import REALM, Kdc, require_kerberos
+from tests.harness.waiting import eventually
 from tests.interop.go_programs import built
 from tests.interop.java_oracle import ask_java
 
@@ -98,6 +100,19 @@ def test_our_client_logs_in_with_a_key_table(port: int, kdc: Kdc) -> None:
             connection.close()
 
     assert asyncio.run(brokers()) == 1
+
+
+def test_the_registry_logs_in_with_a_key_table(port: int, kdc: Kdc) -> None:
+    settings = {
+        "kafkastore.security.protocol": "SASL_PLAINTEXT",
+        "kafkastore.sasl.mechanism": "GSSAPI",
+        "kafkastore.sasl.kerberos.service.name": "kafka",
+        "kafkastore.sasl.jaas.config": jaas(kdc, "registry"),
+        "kafkastore.topic.replication.factor": "1",
+    }
+    with instances(f"localhost:{port}", 1, settings) as [registry]:
+        eventually(lambda: registry.register("s", '"string"').status == 200, what="the registry leads")
+        assert registry.ask("GET", "/subjects/s/versions/1").json["schema"] == '"string"'
 
 
 def test_franz_go_logs_in_with_a_key_table(port: int, kdc: Kdc) -> None:

@@ -222,7 +222,7 @@ class Producer(Generic[K, V]):
     ) -> None:
         """Handle the delivery report of a record without a future."""
         failure = None if error is None else self._failure(error)
-        if failure is None:
+        if failure is None and not self._delivered_any:
             self._delivered_any, self._refusal = True, None
         self._metrics.delivered(size, failed=failure is not None)
         on_delivery(failure)

@@ -114,7 +114,9 @@ class SinkConversion:
         to_key, to_value = converters.key.to_connect, converters.value.to_connect
         key = run(Stage.KEY_CONVERTER, key_name, record, to_key, topic, record.headers, record.key)
         value = run(Stage.VALUE_CONVERTER, value_name, record, to_value, topic, record.headers, record.value)
-        headers = run(Stage.HEADER_CONVERTER, header_name, record, self._headers, record)
+        headers = Headers()
+        if record.headers:
+            headers = run(Stage.HEADER_CONVERTER, header_name, record, self._headers, record)
         return SinkRecord(
             topic=topic,
             partition=record.partition,

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from itertools import count
 from typing import Any, Final, Protocol, TypeVar
 
 from moldau.pipelines.connect.data.errors import ConnectError, RetriableError
@@ -87,8 +88,12 @@ class ErrorHandler:
         self, stage: Stage, executing_class: str, original: Any, operation: Callable[..., R], *arguments: Any
     ) -> R:
         """Return the operation's result; `Skipped` if it failed and errors are tolerated."""
+        started = time.monotonic()
         try:
-            return self._retried(operation, arguments)
+            try:
+                return operation(*arguments)
+            except RetriableError as error:
+                return self._repeated(error, started, operation, arguments)
         except Exception as error:
             # Converters and transformations may raise anything for a record.
             self.failed(Failure(original, stage, executing_class, error))
@@ -100,16 +105,22 @@ class ErrorHandler:
         if not self.settings.tolerate:
             raise ConnectError("Tolerance exceeded in error handler") from failure.error
 
-    def _retried(self, operation: Callable[..., R], arguments: tuple[Any, ...]) -> R:
-        attempt, started = 0, time.monotonic()
-        while True:
+    def _repeated(
+        self,
+        error: RetriableError,
+        started: float,
+        operation: Callable[..., R],
+        arguments: tuple[Any, ...],
+    ) -> R:
+        for attempt in count():
+            delay_s = self._delay_s(attempt, started)
+            if delay_s is None or self._control.wait_for(lambda: self._control.stopping, delay_s):
+                break
             try:
                 return operation(*arguments)
-            except RetriableError:
-                delay_s = self._delay_s(attempt, started)
-                if delay_s is None or self._control.wait_for(lambda: self._control.stopping, delay_s):
-                    raise
-            attempt += 1
+            except RetriableError as again:
+                error = again
+        raise error
 
     def _delay_s(self, attempt: int, started: float) -> float | None:
         """Return the pause before the next attempt; None if there is none."""

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from moldau.console import settings
+from moldau.console.login import settings as oidc
 from moldau.console.records.filters import compile_expression
 from tests.docs.dev_services import CONSOLE, DevServices
 from tests.docs.markdown import blocks, section
@@ -40,3 +41,11 @@ def test_settings_of_the_page_are_those_of_the_console() -> None:
     for line in (settings.__doc__ or "").splitlines():
         if line.startswith("| `") and "bootstrap.servers" not in line and "client.*" not in line:
             assert line.split("|")[1].strip() in documented, line
+
+
+def test_settings_of_openid_connect_are_those_of_the_console() -> None:
+    documented = section(DOCUMENT, "Secure it")
+    rows = [line for line in (oidc.__doc__ or "").splitlines() if line.startswith("| `oidc.")]
+    assert len(rows) == 11
+    for line in rows:
+        assert line.split("|")[1].strip() in documented, line

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from moldau.lag.evaluation.history import Age
 from moldau.lag.evaluation.rules import Status
 from moldau.lag.evaluation.verdicts import GroupLag, LagSnapshot, PartitionLag
 from moldau.lag.monitor import LagMonitor
+from moldau.metrics.end_offsets import Age
 from tests.harness.lag import scenes
 from tests.harness.lag.scene import LagScene
 from tests.harness.lag.webhook import Receiver

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from moldau.lag.evaluation.rules import Status
 from moldau.lag.filters import NameFilter
 from moldau.lag.monitor import LagMonitor
 from moldau.pipelines.sink.markers import Marker
+from tests.harness.connect import STRINGS, Worker, standalone_properties
 from tests.harness.lag import scenes
 from tests.harness.lag.scene import LagScene, observed
 from tests.harness.tools import Tools
@@ -125,6 +127,32 @@ def test_quotas_of_users_and_of_all_clients_are_read(scene: LagScene, bootstrap:
     with observed(bootstrap, groups=NameFilter([scene.group])) as monitor:
         warned = scene.until(monitor, Status.WARN)
         assert warned.reason and f"may be throttled: alice-{scene.group} (2,000,000" in warned.reason
+
+
+def test_a_sink_connector_is_a_group(bootstrap: str, monitor: LagMonitor, tmp_path: Path) -> None:
+    """Its worker owns the partitions while it runs; the group of the workers itself has no lag."""
+    scene = LagScene(bootstrap)
+    name = f"sink-{scene.topic}"
+    scene.group = f"connect-{name}"
+    scene.produce(20)
+    sink = {
+        "name": name,
+        "connector.class": "FileStreamSink",
+        "file": str(tmp_path / "out.txt"),
+        "topics": scene.topic,
+        "consumer.override.auto.offset.reset": "earliest",
+    }
+    properties = {**standalone_properties(bootstrap, tmp_path), **STRINGS, "offset.flush.interval.ms": "300"}
+    properties["connector.client.config.override.policy"] = "All"
+    with Worker(tmp_path, properties, [sink]):
+        read = scene.lag(monitor, lambda lag: bool(lag.partitions) and lag.partitions[0].committed == 20)
+        assert (read.type, read.members, read.total_lag) == ("classic", 1, 0)
+        assert read.partitions[0].client_id
+        scene.until(monitor, Status.OK, steps=False)
+    scene.produce(5)
+    stopped = scene.until(monitor, Status.STOP, steps=False)
+    assert stopped.lag == 5
+    assert stopped.reason and "the group has no members" in stopped.reason
 
 
 def test_filters_select_groups_and_topics(scene: LagScene, bootstrap: str) -> None:

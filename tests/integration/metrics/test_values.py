@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import socket
+import time
 import uuid
 
 import pytest
@@ -159,6 +160,22 @@ def test_commits_and_rebalances_of_groups_are_counted(measured: MeasuredCluster)
         eventually(rate, timeout=30, what="the rate is above 0")
         admin.delete_group_offsets(f"group-{topic}", [TopicPartition(topic, 0)])
     assert measured.value(f"{names}offset_deletion_count") > before["offset_deletion"]
+
+
+def test_the_age_of_a_lag_grows_until_it_is_consumed(measured: MeasuredCluster) -> None:
+    topic = f"aging-{uuid.uuid4().hex[:8]}"
+    labels = {"consumergroup": f"group-{topic}", "topic": topic, "partition": "0"}
+    produce(measured, topic, 2)
+    consume(measured, topic, 2, labels["consumergroup"])
+    assert measured.value("moldau_lag_seconds", **labels) == 0
+    begin = time.monotonic()
+    produce(measured, topic, 3)
+    value = eventually(
+        lambda: (age := measured.value("moldau_lag_seconds", **labels)) > 1 and age, timeout=20
+    )
+    assert value <= time.monotonic() - begin + 0.1
+    consume(measured, topic, 3, labels["consumergroup"])
+    assert measured.value("moldau_lag_seconds", **labels) == 0
 
 
 def test_a_flush_after_every_record_is_measured(measured: MeasuredCluster) -> None:

@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from moldau.base.ids import TopicPartition
-from moldau.lag.evaluation.history import Age, CommitHistory, EndOffsets
+from moldau.lag.evaluation.history import CommitHistory
 from moldau.lag.evaluation.observation import CommittedOffset, Round
 from moldau.lag.evaluation.reasons import Evidence, explain
 from moldau.lag.evaluation.rules import Commit, Status, partition_status
 from moldau.lag.evaluation.state import GroupState, LagRules, lag_of, position_of
 from moldau.lag.evaluation.verdicts import GroupLag, PartitionLag
+from moldau.metrics.end_offsets import NO_AGE, Age, EndOffsets
 
 #: A consumer that lets records wait for longer than this many windows is stopped, however rarely it commits.
 _SLOWEST_PACE: Final = 10
@@ -163,7 +164,4 @@ def _explained(group: GroupState, lag: PartitionLag, evidence: Evidence) -> Part
 def _age(at: CommittedOffset | None, lag: int | None, ends: EndOffsets | None, now_ms: int) -> Age | None:
     if at is None or lag is None or ends is None:
         return None
-    return _NO_AGE if lag == 0 else ends.age_of(position_of(at, ends.last), now_ms)
-
-
-_NO_AGE = Age(0, True)
+    return NO_AGE if lag == 0 else ends.age_of(position_of(at, ends.last), now_ms)

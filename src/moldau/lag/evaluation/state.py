@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from moldau.base.ids import ZERO_UUID, TopicPartition, Uuid
-from moldau.lag.evaluation.history import CommitHistory, EndOffsets
+from moldau.lag.evaluation.history import CommitHistory
 from moldau.lag.evaluation.observation import CommittedOffset, GroupObservation, Member, Round
 from moldau.lag.evaluation.rules import Commit
+from moldau.metrics.end_offsets import EndOffsets
 
 _MOST_REBALANCES: Final = 8
 #: Rounds in succession that must miss a topic: a broker that has just started may not know it yet.

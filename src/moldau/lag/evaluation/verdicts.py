@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from moldau.lag.evaluation.history import Age
 from moldau.lag.evaluation.rules import Commit, Status
+from moldau.metrics.end_offsets import Age
 
 
 @dataclass(frozen=True, slots=True)

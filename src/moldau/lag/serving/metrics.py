@@ -18,9 +18,6 @@ from moldau.metrics.family import counter, gauge
 _READER: Final = ("consumergroup", "topic", "partition")
 _STATUS: Final = "1 OK, 2 WARN, 4 STOP, 5 STALL, 6 REWIND"
 
-SECONDS: Final = gauge(
-    "moldau_lag_seconds", "Seconds since the record at the committed offset was appended.", _READER
-)
 PARTITION_STATUS: Final = gauge(
     "moldau_lag_status", f"Status of the group in the partition: {_STATUS}.", _READER
 )
@@ -70,7 +67,7 @@ FAMILIES: Final = (
     exporter.GROUP_LAG,
     exporter.GROUP_LAG_SUM,
     exporter.GROUP_MEMBERS,
-    SECONDS,
+    exporter.GROUP_LAG_SECONDS,
     PARTITION_STATUS,
     GROUP_STATUS,
     GROUP_COMPLETE,
@@ -134,7 +131,7 @@ def _add_partition(scrape: Scrape, cluster: str, group: str, lag: PartitionLag) 
     scrape.add(exporter.GROUP_LAG, lag.lag or 0, *labels)
     scrape.add(BURROW_LAG, lag.lag or 0, cluster, *labels)
     if lag.lag_seconds is not None:
-        scrape.add(SECONDS, lag.lag_seconds, *labels)
+        scrape.add(exporter.GROUP_LAG_SECONDS, lag.lag_seconds, *labels)
     if lag.judged:
         scrape.add(PARTITION_STATUS, int(lag.status), *labels)
     if lag.complete == 1.0:

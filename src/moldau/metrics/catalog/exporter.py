@@ -49,6 +49,12 @@ GROUP_UNCOMMITTED: Final = _of_group(
     "As `kafka_consumergroup_lag`, by the name that Grafana's exporter uses.",
     _GROUP_PARTITION,
 )
+GROUP_LAG_SECONDS: Final = gauge(
+    "moldau_lag_seconds",
+    "Seconds since the record at the committed offset was appended.",
+    _GROUP_PARTITION,
+    reported_by="coordinator",
+)
 GROUP_OFFSET_SUM: Final = _of_group(
     "current_offset_sum", "Sum of the committed offsets of a group in a topic.", _GROUP_TOPIC
 )
@@ -73,6 +79,7 @@ FAMILIES: Final = (
     GROUP_OFFSET,
     GROUP_LAG,
     GROUP_UNCOMMITTED,
+    GROUP_LAG_SECONDS,
     GROUP_OFFSET_SUM,
     GROUP_LAG_SUM,
     GROUP_MEMBERS,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moldau.lag.collection.past import next_age
-from moldau.lag.evaluation.history import EndOffsets
+from moldau.metrics.end_offsets import EndOffsets
 
 NOW = 10**12
 DAY_MS = 24 * 3600 * 1000

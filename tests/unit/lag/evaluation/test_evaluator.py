@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moldau.lag.evaluation.history import MOST_END_OFFSETS
 from moldau.lag.evaluation.rules import Status
+from moldau.metrics.end_offsets import MOST_END_OFFSETS
 from tests.scenarios.lag_world import GROUP, LagWorld
 
 PARTITIONS = ("orders-0", "orders-1")

@@ -9,11 +9,11 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_open_metrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from moldau.lag.evaluation.history import Age
 from moldau.lag.evaluation.rules import Status
 from moldau.lag.evaluation.verdicts import GroupLag, LagSnapshot, PartitionLag
 from moldau.lag.serving.metrics import FAMILIES, render
 from moldau.metrics.catalog.table import FAMILIES as NODE_FAMILIES
+from moldau.metrics.end_offsets import Age
 
 NAME = 'a "quoted"\\name'
 

@@ -10,9 +10,9 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from moldau.lag.evaluation.history import Age
 from moldau.lag.evaluation.rules import Status
 from moldau.lag.evaluation.verdicts import GroupLag, LagSnapshot, PartitionLag
+from moldau.metrics.end_offsets import Age
 
 #: The width of tables that are not printed to a terminal: as wide as their content.
 _UNLIMITED_WIDTH = 10_000

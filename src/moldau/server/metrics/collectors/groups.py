@@ -6,14 +6,17 @@ like a group that has caught up. `moldau_metrics_omitted` counts such partitions
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from moldau.base.ids import TopicPartition
 from moldau.groups.group import CLASSIC, CONSUMER, GROUP_TYPES, SHARE, STREAMS, CommittedOffset
 from moldau.groups.shard import GroupShard
 from moldau.metrics.catalog import coordinators, exporter, process
+from moldau.metrics.end_offsets import NO_AGE, EndOffsets
 from moldau.metrics.exposition import Scrape, escaped
 from moldau.replication.replica_manager import ReplicaManager
 from moldau.server.coordinators.coordinators import Coordinators
@@ -33,6 +36,8 @@ class GroupCollector:
         self, node_coordinators: Coordinators, replicas: ReplicaManager, metadata: MetadataPublisher
     ) -> None:
         self._coordinators = node_coordinators
+        #: The log end offsets that scrapes have seen, from which the age of a lag is interpolated.
+        self._ends: dict[TopicPartition, EndOffsets] = {}
         self._rates = {name: RateSampler() for name in coordinators.EVENTS}
         self._watermarks = HighWatermarks(replicas, metadata, node_coordinators.latest_offsets)
 
@@ -70,15 +75,29 @@ class GroupCollector:
             scrape.add(rate, self._rates[name].per_second(count))
         scrape.add(process.OMITTED, omitted, "group_partitions")
         await self._watermarks.ask_for({partition for _, each in found for partition in each}, turn)
-        unknown = 0
+        now_ms, unknown = round(time.time() * 1000), 0
+        await self._observe({partition for _, each in found for partition in each}, now_ms, turn)
         for group_id, of_group in found:
             lines = OffsetLines(scrape, group_id)
             for partition, each in of_group.items():
                 end = self._watermarks.get(partition)
                 lines.add(partition, each.offset, end, exists=self._watermarks.exists(partition))
+                ends = self._ends.get(partition)
+                if end is not None and ends is not None:
+                    lines.add_seconds(partition, each.offset, end, ends, now_ms)
                 await turn.pause()
             unknown += lines.add_sums()
         scrape.add(process.OMITTED, unknown, "group_lags")
+
+    async def _observe(self, partitions: AbstractSet[TopicPartition], now_ms: int, turn: ScrapeSlice) -> None:
+        """Add the high watermarks to the history; forget partitions that no group reads here any more."""
+        before, self._ends = self._ends, {}
+        for partition in partitions:
+            ends = self._ends[partition] = before.get(partition) or EndOffsets()
+            end = self._watermarks.get(partition)
+            if end is not None:
+                ends.add(now_ms, end)
+            await turn.pause()
 
 
 class OffsetLines:
@@ -90,6 +109,7 @@ class OffsetLines:
         self._prefix = f'{{consumergroup="{escaped(group_id)}",topic="'
         self._offsets = scrape.lines(exporter.GROUP_OFFSET).append
         self._lags = scrape.lines(exporter.GROUP_LAG).append
+        self._seconds = scrape.lines(exporter.GROUP_LAG_SECONDS).append
         self._uncommitted = scrape.lines(exporter.GROUP_UNCOMMITTED).append
         self._offset_sums = Counter[str]()
         self._lag_sums = Counter[str]()
@@ -109,6 +129,19 @@ class OffsetLines:
         self._lags(f"{exporter.GROUP_LAG.name}{labels}{lag}")
         self._uncommitted(f"{exporter.GROUP_UNCOMMITTED.name}{labels}{lag}")
         self._lag_sums[topic] += lag
+
+    def add_seconds(
+        self, partition: TopicPartition, offset: int, end: int, ends: EndOffsets, now_ms: int
+    ) -> None:
+        """Add the age of the record at an offset, unless only scrapes after its append are known.
+
+        The first scrapes of a group that lags know a lower bound: the time since the first one.
+        """
+        age = ends.age_of(offset, now_ms) if offset < end else NO_AGE
+        if age is not None and (age.ms or age.exact):
+            topic, index = partition
+            labels = f'{self._prefix}{escaped(topic)}",partition="{index}"}} '
+            self._seconds(f"{exporter.GROUP_LAG_SECONDS.name}{labels}{age.ms / 1000}")
 
     def add_sums(self) -> int:
         """Add the sums of topics; return the number of partitions whose lag is unknown."""

@@ -10,6 +10,7 @@ from moldau.client.admin.client import AsyncAdminClient, checked
 from moldau.client.admin.topic_types import NewTopic
 from moldau.metrics.catalog import exporter
 from moldau.metrics.catalog.table import FAMILIES
+from moldau.metrics.end_offsets import EndOffsets
 from moldau.metrics.exposition import Scrape
 from moldau.server.metrics.collectors.groups import GroupCollector, OffsetLines
 from moldau.server.metrics.slices import ScrapeSlice
@@ -73,3 +74,19 @@ def test_a_group_with_many_partitions_is_collected_in_slices(tmp_path: Path) -> 
     assert lags == PARTITIONS
     # Once for each partition while its leader is looked up, and once for its samples.
     assert pauses >= 2 * PARTITIONS
+
+
+def test_the_age_of_a_lag_is_known_after_two_scrapes() -> None:
+    scrape, ends, place = Scrape(FAMILIES), EndOffsets(), TopicPartition("a", 0)
+    lines = OffsetLines(scrape, "g")
+    ends.add(1000, 10)
+    lines.add_seconds(place, 4, 10, ends, 1000)
+    assert scrape.lines(exporter.GROUP_LAG_SECONDS) == []
+    lines.add_seconds(place, 10, 10, ends, 1000)
+    ends.add(11_000, 20)
+    # The record at offset 14 was appended when half of the ten seconds had passed.
+    lines.add_seconds(place, 14, 20, ends, 11_000)
+    # This one is older than the first scrape.
+    lines.add_seconds(place, 4, 20, ends, 11_000)
+    values = [line.rpartition(" ")[2] for line in scrape.lines(exporter.GROUP_LAG_SECONDS)]
+    assert values == ["0.0", "5.0", "10.0"]

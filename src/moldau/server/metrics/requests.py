@@ -23,6 +23,8 @@ from moldau.protocol.schema import Message
 _MICROSECONDS = 1e6
 #: Durations of one fold that are taken for the quantiles: all of them up to 1,280 a second.
 _SAMPLES = 64
+#: Sizes of requests of one type vary less than durations.
+_SIZE_SAMPLES = 16
 
 
 class RequestRecorder:
@@ -118,7 +120,7 @@ class _Durations:
     def fold(self) -> None:
         if self.sizes:
             sizes, self.sizes = self.sizes, []
-            _count(self.recorder.bytes, sizes, 1)
+            _count(self.recorder.bytes, sizes, 1, _SIZE_SAMPLES)
         if self.at_once:
             seconds, self.at_once = self.at_once, []
             self.recorder.versions[self.version] += len(seconds)
@@ -132,12 +134,12 @@ class _Durations:
             _count(self.recorder.total, list(map(add, local, remote)), _MICROSECONDS)
 
 
-def _count(latencies: Latencies, values: Sequence[float], scale: float) -> None:
+def _count(latencies: Latencies, values: Sequence[float], scale: float, samples: int = _SAMPLES) -> None:
     number = len(values)
     latencies.count += number
     latencies.sum_us += round(sum(values) * scale)
     # Odd, so that requests in a regular order are taken from all places of it.
-    step = 1 if number <= _SAMPLES else (number - 1) // _SAMPLES + 1 | 1
+    step = 1 if number <= samples else (number - 1) // samples + 1 | 1
     counts = latencies.counts
     for first in range(0, number, step):
         counts[bucket_of(int(values[first] * scale))] += min(step, number - first)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from moldau.client.admin.client import AdminClient, checked
 from moldau.client.admin.topic_types import NewTopic
@@ -124,3 +124,46 @@ def test_group_offsets_and_heartbeats_follow(bootstrap: str, other: Cluster, wor
     count = len(read_all(bootstrap, "heartbeats"))
     worker.api("PUT", "/connectors/beats/resume")
     eventually(lambda: len(read_all(bootstrap, "heartbeats")) > count, what=worker.log)
+
+
+def test_records_are_written_to_another_cluster(bootstrap: str, other: Cluster, worker: Worker) -> None:
+    bytes_converter = "org.apache.kafka.connect.converters.ByteArrayConverter"
+    with AdminClient(bootstrap) as admin:
+        checked(admin.create_topics([NewTopic("to-other", 2)]))
+    with AdminClient(other.bootstrap_servers) as admin:
+        checked(admin.create_topics([NewTopic("eu.to-other", 2)]))
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for number in range(100):
+        producer.produce(
+            "to-other",
+            None if number == 7 else b"\xff%d" % number,
+            key=b"k%d" % number,
+            partition=number % 2,
+            timestamp=1_700_000_000_000 + number,
+            headers=[("h", b"x")],
+        )
+    assert producer.flush(30) == 0
+    sink = {
+        "connector.class": "moldau.connect.ClusterSinkConnector",
+        "topics": "to-other",
+        "target.cluster.bootstrap.servers": other.bootstrap_servers,
+        "topic.format": "eu.${topic}",
+        "partitions.keep": "true",
+        "key.converter": bytes_converter,
+        "value.converter": bytes_converter,
+    }
+    worker.create("sink", sink)
+
+    def content(bootstrap: str, topic: str, partition: int) -> list[Any]:
+        found = read_all(bootstrap, topic, partition)
+        return [(each.key(), each.value(), each.timestamp(), each.headers()) for each in found]
+
+    for partition in (0, 1):
+        written = content(bootstrap, "to-other", partition)
+        eventually(
+            lambda number=partition: len(content(other.bootstrap_servers, "eu.to-other", number)) == 50,
+            what=worker.log,
+        )
+        assert content(other.bootstrap_servers, "eu.to-other", partition) == written
+    committed_offsets = lambda: worker.api("GET", "/connectors/sink/offsets").body["offsets"]  # noqa: E731
+    eventually(lambda: {each["offset"]["kafka_offset"] for each in committed_offsets()} == {50})

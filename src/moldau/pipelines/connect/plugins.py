@@ -7,6 +7,8 @@ entry point in the group `moldau.connectors`:
     [project.entry-points."moldau.connectors"]
     numbers = "my_package:NumbersConnector"
 
+Folders of `plugin.path` have more packages with such entry points (`plugin_path`).
+
 Classes are imported when they are used, so a missing optional dependency concerns only its own plugin.
 """
 
@@ -16,10 +18,12 @@ import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import moldau
+from moldau.pipelines.connect import plugin_path
 from moldau.pipelines.connect.converters.catalog import CONVERTERS, HEADER_CONVERTERS
 from moldau.pipelines.connect.converters.interface import Converter, HeaderConverter
 from moldau.pipelines.connect.data.errors import ConnectError
@@ -27,6 +31,7 @@ from moldau.pipelines.connect.sdk import Connector, SinkConnector, SourceConnect
 from moldau.pipelines.connect.transforms.catalog import PREDICATES, TRANSFORMATIONS
 
 ENTRY_POINTS: Final = "moldau.connectors"
+NO_SETTINGS: Final[Mapping[str, str]] = MappingProxyType({})
 _CONNECTORS: Final = "moldau.pipelines.connect.connectors"
 
 
@@ -89,6 +94,7 @@ _BUILT_IN: Final[dict[PluginType, Mapping[str, str | Callable[[], Any]]]] = {
         ),
         "io.confluent.connect.gcs.GcsSinkConnector": f"{_CONNECTORS}.objects.connectors:GcsSinkConnector",
         "io.confluent.connect.s3.S3SinkConnector": f"{_CONNECTORS}.objects.connectors:S3SinkConnector",
+        "moldau.connect.ClusterSinkConnector": f"{_CONNECTORS}.cluster.sink:ClusterSinkConnector",
         "delta": f"{_CONNECTORS}.lake.delta.connector:DeltaSinkConnector",
         "iceberg": f"{_CONNECTORS}.lake.iceberg.connector:IcebergSinkConnector",
         # The name in Iceberg's own distribution.
@@ -146,12 +152,14 @@ class UnknownPlugin(ConnectError):
 
 
 class Plugins:
-    def __init__(self, more: Iterable[Plugin] = ()) -> None:
-        """Know the built-in plugins, those of entry points, and `more`."""
+    def __init__(self, more: Iterable[Plugin] = (), worker: Mapping[str, str] = NO_SETTINGS) -> None:
+        """Know the built-in plugins, those of entry points and of the worker's `plugin.path`, and `more`."""
         self._plugins = [
             Plugin(name, kind, target) for kind, table in _BUILT_IN.items() for name, target in table.items()
         ]
-        self._plugins += _installed()
+        self._plugins += _installed(
+            [*entry_points(group=ENTRY_POINTS), *plugin_path.entry_points(worker, ENTRY_POINTS)]
+        )
         self._plugins += more
         self._sorted = sorted(self._plugins, key=lambda plugin: plugin.name)
 
@@ -215,10 +223,10 @@ def _aliases(plugin: Plugin) -> Iterator[str]:
         yield simple.removesuffix(suffix)
 
 
-def _installed() -> list[Plugin]:
+def _installed(points: Iterable[EntryPoint]) -> list[Plugin]:
     """Return the connectors of other packages; one that cannot be imported is left out."""
     found = []
-    for each in entry_points(group=ENTRY_POINTS):
+    for each in points:
         plugin = Plugin(each.name, PluginType.SOURCE, each.value)
         try:
             is_sink = issubclass(plugin.load(), SinkConnector)

@@ -1,1 +1,1 @@
-"""Another cluster as a source: MirrorMaker 2's connectors."""
+"""Another cluster: as a source by MirrorMaker 2's connectors, and as a sink."""

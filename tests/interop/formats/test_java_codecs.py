@@ -33,6 +33,7 @@ PACKAGES = {
     "share_state": "org.apache.kafka.coordinator.share.generated",
     "transaction_state": "org.apache.kafka.coordinator.transaction.generated",
     "quorum_state": "org.apache.kafka.raft.generated",
+    "remote_log": "org.apache.kafka.server.log.remote.metadata.storage.generated",
 }
 
 

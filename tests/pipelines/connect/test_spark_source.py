@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,15 @@ def test_rows_of_a_stream_arrive_once_and_those_of_a_batch_again(spark: SparkSes
     with SourceRun(SparkSourceConnector(), batch) as run:
         ids = [record.value.get("id") for record in run.read(16, START_S)]
         assert sorted(ids) == sorted([*range(8), *range(8)])
+    with SourceRun(SparkSourceConnector(), {**batch, "staging.dir": str(tmp_path / "slow")}) as run:
+        # No record is read: the query waits instead of filling the disk.
+        staged = tmp_path / "slow" / "rows"
+        eventually(lambda: len(list(staged.iterdir())) == 4, timeout=START_S)
+        before = sorted(staged.iterdir())
+        time.sleep(1.5)
+        assert sorted(staged.iterdir()) == before
+        assert len(run.read(32, START_S)) == 32
+        assert len(run.read(8, START_S)) == 8
     unknown = {**config, "format": "no-such-format", "staging.dir": str(tmp_path / "third")}
     with SourceRun(SparkSourceConnector(), unknown) as run:
         context = run.connector_context

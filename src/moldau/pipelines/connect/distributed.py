@@ -40,7 +40,7 @@ class DistributedWorker:
         self._group_settings, topics = _required(self._settings)
         self._client = client_settings(self._settings)
         self._clock = SystemClock()
-        self._plugins = Plugins()
+        self._plugins = Plugins(worker=self._settings.properties)
         self._providers = worker_providers(properties)
         self._host = create_host(self._settings, self._plugins)
         config, status, offset = topics

@@ -16,6 +16,7 @@ from moldau.config.definition import ConfigError as PropertyError
 from moldau.pipelines.connect.config.providers import worker_providers
 from moldau.pipelines.connect.config.worker import WorkerSettings
 from moldau.pipelines.connect.data.errors import ConfigError
+from moldau.pipelines.connect.plugin_path import jars
 from moldau.pipelines.connect.plugins import Plugins
 from moldau.pipelines.connect.worker.hosting.host import TaskHost
 from moldau.pipelines.connect.worker.hosting.spark import SparkHost
@@ -63,7 +64,7 @@ def create_host(settings: WorkerSettings, plugins: Plugins) -> TaskHost:
         if missing:
             logger.warning("Tasks run in threads of this process, without Spark: %s", missing)
         return ThreadHost(plugins)
-    return SparkHost(settings.spark_master)
+    return SparkHost(settings.spark_master, jars(settings.properties))
 
 
 def _missing_for_spark() -> str:

@@ -39,7 +39,7 @@ class StandaloneWorker:
     def __init__(self, properties: Mapping[str, str], connectors: Sequence[Mapping[str, str]]) -> None:
         self._settings = worker_settings(properties, standalone=True)
         self._providers = worker_providers(properties)
-        self._plugins = Plugins()
+        self._plugins = Plugins(worker=self._settings.properties)
         self._connectors = connectors
         self._host = create_host(self._settings, self._plugins)
         self._started = False

@@ -87,7 +87,7 @@ def connector_definition(enrichment: Enrichment | None = None) -> ConfigDef:
     definition.order += 2
     definition.add(
         "config.action.reload", _STRING, "restart", _LOW,
-        "What happens if a config provider reports a changed value: none, or restart of the connector.",
+        "What happens when a config provider's values expire: none or restart. Those of ours never do.",
         Width.MEDIUM, "Reload Action", validator=ValidString(("none", "restart")),
     )  # fmt: skip
     _add_errors(definition.definition)
@@ -271,7 +271,7 @@ def source_definition(enrichment: Enrichment | None = None) -> ConfigDef:
               Width.SHORT, "Transaction boundary interval", validator=_not_negative)  # fmt: skip
     definition.define(
         "offsets.storage.topic", _STRING, None, _LOW,
-        "Topic of this connector's offsets, if not the worker's.",
+        "Topic of this connector's offsets; only that of the worker is implemented.",
         group="offsets.topic", order_in_group=1, width=Width.LONG, display_name="Offsets topic",
         validator=NonEmptyString(),
     )  # fmt: skip

@@ -21,6 +21,7 @@
 | `connect.protocol` | sessioned | sessioned, or compatible with Kafka Connect 2.3; eager is not supported |
 | `exactly.once.source.support` | disabled | disabled, preparing or enabled |
 | `inter.worker.key.ttl.ms` | 3600000 | age at which the key of requests between workers is replaced |
+| `plugin.path` | | folders of Python packages with connectors, and of driver jars for Spark |
 | `tasks.host` | auto | spark: tasks are Spark tasks. threads: threads of the worker. auto: Spark if Java and PySpark are installed |
 | `spark.master` | `local[256]` | where Spark runs; every running task holds a slot |
 """  # noqa: E501 - a table

@@ -176,6 +176,11 @@ class Validation:
         boundary = values["transaction.boundary"]
         if self._exactly_once and str(boundary.value).lower() != "poll" and not boundary.errors:
             boundary.errors.append(f"The transaction boundary {boundary.value} is not implemented: use poll.")
+        topic = values["offsets.storage.topic"]
+        if topic.value is not None and topic.value != self._worker.get("offset.storage.topic"):
+            topic.errors.append(
+                "A topic of the connector's own for offsets is not implemented: leave it out."
+            )
         level = values["exactly.once.support"]
         if str(level.value).lower() != "required":
             return

@@ -14,7 +14,7 @@ import contextlib
 import logging
 import socket
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from moldau.pipelines.connect.worker.hosting.channel import ChannelLink, ChannelServer, Remote
@@ -39,7 +39,9 @@ _INTERRUPT_S: Final = 5.0
 
 
 class SparkHost:
-    def __init__(self, master: str) -> None:
+    def __init__(self, master: str, jars: Sequence[str] = ()) -> None:
+        """`jars` are drivers for formats of Spark such as `jdbc`."""
+        self._config = {**_SETTINGS, **({"spark.jars": ",".join(jars)} if jars else {})}
         self._master = master
         self._channel: ChannelServer | None = None
         self._context: asyncio.Future[SparkContext] | None = None
@@ -83,7 +85,7 @@ class SparkHost:
         try:
             from moldau.pipelines.spark.session import session
 
-            spark = session("moldau-connect", master=self._master, quick_start=True, config=_SETTINGS)
+            spark = session("moldau-connect", master=self._master, quick_start=True, config=self._config)
         except Exception as error:  # noqa: BLE001 - Java may be missing, the master unreachable, …
             message = f"Spark cannot be started: {error}"
             loop.call_soon_threadsafe(self._started, None, message)
@@ -202,4 +204,4 @@ def run_in_executor(partition: Iterator[tuple[tuple[str, int], str]]) -> None:
         control = Control(link, paused=link.spec.paused)
         link.follow(control)
         with contextlib.closing(link):
-            run_task(link.spec, control, Plugins())
+            run_task(link.spec, control, Plugins(worker=link.spec.worker_config))

@@ -111,4 +111,5 @@ class IndexCache:
             return
 
     def _path(self, segment_id: Uuid) -> str:
-        return f"{self._folder}/{format_uuid(segment_id)}.indexes"
+        # Apache Kafka does not start if it cannot read an id from the name, after the first underscore.
+        return f"{self._folder}/0_{format_uuid(segment_id)}.indexes"

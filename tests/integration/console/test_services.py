@@ -12,7 +12,7 @@ import pytest
 
 from moldau.client.admin import AdminClient
 from moldau.client.admin.topic_types import NewTopic
-from tests.harness.browser import opened_page, violations
+from tests.harness.browser import opened_page, violations, violations_of_dialogs
 from tests.harness.rest_proxy import Api, service
 from tests.harness.waiting import eventually
 from tests.integration.console.test_stories import expect
@@ -202,6 +202,9 @@ def test_a_schema_is_registered_in_the_browser(console: Api, browser: Any, topic
         dialog.get_by_role("button", name="Register").click()
         expect(page.get_by_role("heading", level=1)).to_have_text(topic)
         expect(page.get_by_role("status")).to_contain_text("is registered")
+        for path in ("/schemas", f"/schemas/{topic}"):
+            page.goto(path)
+            assert (violations(page), violations_of_dialogs(page)) == ([], {})
 
 
 @pytest.fixture(scope="module")
@@ -233,6 +236,7 @@ def test_a_connector_is_created_controlled_and_deleted(
                 each for each in plugin.locator("option").all_inner_texts() if "FileStreamSource" in each
             ).split()[0]
         )
+        assert violations(page) == []
         dialog.get_by_role("button", name="Validate").click()
         expect(page.get_by_role("alert")).to_contain_text("topic")
         dialog.get_by_label("file", exact=True).fill(str(file))
@@ -241,6 +245,7 @@ def test_a_connector_is_created_controlled_and_deleted(
         dialog.get_by_role("button", name="Create").click()
         expect(page.get_by_role("heading", level=1)).to_have_text(topic)
         expect(page.get_by_role("table", name="Tasks").get_by_text("RUNNING")).to_be_visible()
+        assert (violations(page), violations_of_dialogs(page)) == ([], {})
         path = f"/topics/{topic}/messages?start=beginning"
         eventually(lambda: len(connected("GET", path).body["messages"]) == 2, timeout=60)
         page.get_by_role("button", name="Pause").click()

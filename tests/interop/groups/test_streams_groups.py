@@ -16,6 +16,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from moldau.cli.kafka.streams_groups import command as streams_groups
+from moldau.protocol.messages.delete_groups import DeleteGroupsRequest
 from moldau.protocol.messages.list_groups import ListGroupsRequest
 from moldau.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
 from moldau.testing import Cluster
@@ -181,6 +182,27 @@ def test_another_topology_is_refused_while_the_group_exists(node: Node, tmp_path
         assert "Topology updates are not supported yet" in said.read_text()
     finally:
         second.stop()
+    with Wire(node.bootstrap_servers) as wire:
+        # A member that was refused may still leave.
+        eventually(
+            lambda: wire.call(DeleteGroupsRequest(groups_names=[first.name]), 2).results[0].error_code == 0,
+            timeout=60,
+            every=0.2,
+            what="a deleted group",
+        )
+    again = tmp_path / "again"
+    again.mkdir()
+    third = Application(
+        node, "at_least_once", again, instances=1, settings=(*STREAMS, "count.again=true"), like=first
+    )
+    try:
+        # It starts over, with a count of its own in another topology.
+        eventually(lambda: is_stable(third, 1), timeout=60, every=0.2, what="the other topology")
+        assert "APPLICATION-again-changelog" in plain(third)["topology"]
+        third.send(70)
+        eventually(third.arrived, timeout=60, every=0.5, what="all counts")
+    finally:
+        third.stop()
 
 
 STREAMS_GROUPS = "org.apache.kafka.tools.streams.StreamsGroupCommand"

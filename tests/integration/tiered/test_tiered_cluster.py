@@ -91,6 +91,36 @@ def test_the_next_leader_continues_after_a_kill(cluster: Cluster, folder: Path, 
     assert consume(cluster.bootstrap_servers, topic, 0, 80) == list(range(80))
 
 
+def test_an_unclean_leader_ignores_remote_records_that_it_never_had(
+    cluster: Cluster, folder: Path, topic: str
+) -> None:
+    tiered_topic(cluster.bootstrap_servers, topic, replicas=2, unclean_leader_election_enable="true")
+    leader, nodes = replicas_of(cluster, topic)[0]
+    (behind,) = set(nodes) - {leader}
+    produce(cluster.bootstrap_servers, topic, range(40))
+    wait_until_in_sync(cluster, topic)
+    eventually(lambda: all_tiered(cluster, topic, nodes))
+    cluster.kill(behind)
+    produce(cluster.bootstrap_servers, topic, range(40, 80))
+    eventually(lambda: stored(folder, topic)[-1] >= 60)
+    cluster.kill(leader)
+    try:
+        cluster.restart(behind)
+        eventually(lambda: leaders_of(cluster, topic)[0] == behind)
+        produce(cluster.bootstrap_servers, topic, range(200, 240))
+        expected = [*range(40), *range(200, 240)]
+        assert consume(cluster.bootstrap_servers, topic, 0, 80) == expected
+        eventually(lambda: all_tiered(cluster, topic, [behind]))
+        assert local(cluster.node(behind).data_dir, topic)[0] >= 60
+        # The remote tier has segments of both leaders for the same offsets.
+        assert consume(cluster.bootstrap_servers, topic, 0, 80) == expected
+        assert consume(cluster.bootstrap_servers, topic, 38, 10)[:10] == expected[38:48]
+    finally:
+        cluster.restart(leader)
+    wait_until_in_sync(cluster, topic)
+    assert consume(cluster.bootstrap_servers, topic, 0, 80) == expected
+
+
 def test_aborted_transactions_of_the_remote_tier_are_not_shown(
     cluster: Cluster, folder: Path, topic: str
 ) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -26,15 +25,12 @@ from moldau.server.authentication.login_counts import LoginCounts, LoginOutcome
 if TYPE_CHECKING:
     from ssl import SSLContext, SSLObject
 
-    from moldau.security.tls.settings import TlsSettings
+    from moldau.security.tls.settings import Stamps, TlsSettings
 
 logger = logging.getLogger(__name__)
 
 SECURED = ("SSL", "SASL_SSL")
 _HANDSHAKE_SECONDS = 30.0
-
-#: Modification time, size and inode of each file; None for a file that does not exist.
-_Stamps = tuple[tuple[int, int, int] | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +38,7 @@ class _Loaded:
     """What was made of settings and files."""
 
     settings: TlsSettings
-    stamps: _Stamps
+    stamps: Stamps
     client: SSLContext
     #: None for a listener that only other nodes have.
     server: SSLContext | None = None
@@ -51,7 +47,7 @@ class _Loaded:
 
     @property
     def is_current(self) -> bool:
-        return self.stamps == _stamps(self.settings)
+        return self.stamps == self.settings.stamps()
 
 
 class ListenerTls:
@@ -163,7 +159,7 @@ class ListenerTls:
         from moldau.security.tls.verification import check_handshake
 
         # Before the files are read: a change in between is detected later.
-        stamps = _stamps(settings)
+        stamps = settings.stamps()
         try:
             client = client_context(settings)
             if all(endpoint.name != self._name for endpoint in config.listeners):
@@ -239,15 +235,3 @@ def tls_settings(config: BrokerConfig, name: str) -> TlsSettings:
         return config.for_listener(name, config_name)
 
     return TlsSettings.of(get)
-
-
-def _stamps(settings: TlsSettings) -> _Stamps:
-    return tuple(map(_stamp, settings.files))
-
-
-def _stamp(path: str) -> tuple[int, int, int] | None:
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino

@@ -37,7 +37,7 @@ Registry = Annotated[bool, typer.Option("--registry", help="Run a schema registr
 Rest = Annotated[bool, typer.Option("--rest", help="Run a REST proxy, too.")]
 Connect = Annotated[bool, typer.Option("--connect", help="Run a Connect worker, too.")]
 AllServices = Annotated[
-    bool, typer.Option("--all", help="Run all services: schema registry, REST proxy and Connect.")
+    bool, typer.Option("--all", help="Run all services: schema registry, REST proxy, Connect, web console.")
 ]
 RegistryPort = Annotated[
     int, typer.Option(metavar="PORT", min=0, max=65535, help="Port of the schema registry.")
@@ -142,7 +142,7 @@ def dev(
         start = partial(start, metrics_port=metrics_port, log_format=checked_format(log_format))
         chosen = [(registry, registry_port), (rest, rest_port), (connect, connect_port)]
         ports = [each if wanted or all_services else None for wanted, each in chosen]
-        ports.append(_CONSOLE_PORT if console and console_port is None else console_port)
+        ports.append(_CONSOLE_PORT if (console or all_services) and console_port is None else console_port)
         with DevServices(*ports, lag_window_s=lag_window, verbose=verbose) as services:
             # Of a setting that is given twice, the last one counts: that of the user.
             remote = tiered_settings(data, count) if tiered else ()

@@ -224,7 +224,7 @@ class Node:
         """Serve metrics and health; imported here, so that a node without them costs as little as before."""
         from moldau.server.metrics.service import NodeMetrics
 
-        self._metrics = NodeMetrics(self, self._pool)
+        self._metrics = NodeMetrics(self, self._pool, self._clock)
         self.metrics_port = await self._metrics.open()
         logger.info("metrics and health are served on port %d", self.metrics_port)
 

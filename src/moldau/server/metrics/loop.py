@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
+from moldau.base.clock import Clock
 from moldau.metrics.latencies import Latencies
 from moldau.server.loop_lag import LoopLag
 
@@ -19,13 +20,20 @@ _SAMPLES: Final = 12
 class LoopSampler:
     """Runs on the loop that it measures, from `start` to `stop`."""
 
-    def __init__(self, loop_lag: LoopLag, on_tick: Callable[[], None], on_sample: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        loop_lag: LoopLag,
+        clock: Clock,
+        on_tick: Callable[[], None],
+        on_sample: Callable[[], None],
+    ) -> None:
         """`on_tick` is called many times a second, with the samples of the lag, `on_sample` every few."""
+        self._clock = clock
         self._on_tick = on_tick
         self._on_sample = on_sample
         self.loop_lag = loop_lag
         self.lag = Latencies()
-        self.started_at = time.time()
+        self.started_at = clock.time_ms() / 1000
         #: Pairs of wall-clock and processor time of the loop's thread.
         self._samples: deque[tuple[float, float]] = deque(maxlen=_SAMPLES + 1)
         self._timer: asyncio.TimerHandle | None = None
@@ -47,11 +55,11 @@ class LoopSampler:
     def idle_ratio(self) -> float:
         """The share of the last minute in which the loop used no processor."""
         wall, used = self._samples[0]
-        elapsed = time.monotonic() - wall
+        elapsed = self._clock.monotonic() - wall
         return min(1.0, max(0.0, 1.0 - (time.thread_time() - used) / elapsed)) if elapsed > 0 else 1.0
 
     def _sample(self) -> None:
-        self._samples.append((time.monotonic(), time.thread_time()))
+        self._samples.append((self._clock.monotonic(), time.thread_time()))
         self._on_sample()
         self._timer = asyncio.get_running_loop().call_later(_INTERVAL_S, self._sample)
 
@@ -74,18 +82,19 @@ class MeanSampler:
 
 
 class RateSampler:
-    """The growth of a number per second, over about a minute."""
+    """The growth of a number per second, over about a minute. `now` returns monotonic seconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
         self._samples: deque[tuple[float, int]] = deque(maxlen=_SAMPLES + 1)
 
     def sample(self, value: int) -> None:
         """Record the number; called with each sample of the loop."""
-        self._samples.append((time.monotonic(), value))
+        self._samples.append((self._now(), value))
 
     def per_second(self, value: int) -> float:
         if not self._samples:
             return 0.0
         when, before = self._samples[0]
-        elapsed = time.monotonic() - when
+        elapsed = self._now() - when
         return max(0, value - before) / elapsed if elapsed > 0 else 0.0

@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from moldau.base.clock import Clock
 from moldau.base.pool import Pool
 from moldau.metrics.catalog.table import FAMILIES
 from moldau.metrics.exposition import OPEN_METRICS, TEXT, Scrape, wants_open_metrics
@@ -33,12 +34,12 @@ _ROTATE_S: Final = 60.0
 class NodeMetrics:
     """`open`, then `close`. `requests` is passed to the dispatchers."""
 
-    def __init__(self, node: Node, pool: Pool) -> None:
+    def __init__(self, node: Node, pool: Pool, clock: Clock) -> None:
         # Not the node's clock, which would cost a call more, twice for each request.
         self.requests = RequestMetrics(time.monotonic)
         self._node = node
         self._health = Health(node)
-        self._collector = NodeCollector(node, self.requests, self._health)
+        self._collector = NodeCollector(node, self.requests, self._health, clock)
         routes = {"/metrics": self._metrics, "/healthz": self._healthz, "/readyz": self._readyz}
         self._endpoint = HttpEndpoint(routes, pool)
         self._scraping = asyncio.Lock()

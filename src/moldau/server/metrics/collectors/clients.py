@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from heapq import nlargest
 
 from moldau.config.listeners import Endpoint
@@ -23,6 +23,12 @@ _PROCESSOR = "0"
 _MAX_SOFTWARE = 100
 #: Clients with a quota that have their own samples.
 _MAX_QUOTA_CLIENTS = 200
+#: The rate of each counter.
+_RATES = {
+    requests.CONNECTIONS_CREATED: requests.CONNECTION_CREATION_RATE,
+    requests.CONNECTIONS_CLOSED: requests.CONNECTION_CLOSE_RATE,
+    **requests.LOGIN_RATES,
+}
 
 
 def collect_connections(scrape: Scrape, limits: Iterable[ConnectionLimits], listeners: Iterable[str]) -> None:
@@ -47,47 +53,54 @@ def collect_connections(scrape: Scrape, limits: Iterable[ConnectionLimits], list
 class ConnectionRates:
     """Connections and logins of listeners, and their rates."""
 
-    def __init__(self, logins: LoginCounts) -> None:
+    def __init__(
+        self,
+        logins: LoginCounts,
+        limits: Iterable[ConnectionLimits],
+        listeners: Callable[[], Iterable[Endpoint]],
+        now: Callable[[], float],
+    ) -> None:
+        """`listeners` returns those of the present configuration, `now` monotonic seconds."""
         self._logins = logins
-        self._samplers: defaultdict[tuple[Family, str], RateSampler] = defaultdict(RateSampler)
-        self._values: dict[tuple[Family, str], int] = {}
+        self._limits = tuple(limits)
+        self._listeners = listeners
+        self._samplers = defaultdict[tuple[Family, str], RateSampler](lambda: RateSampler(now))
 
     def sample(self) -> None:
-        for key, value in self._values.items():
-            self._samplers[key].sample(value)
+        """Record the present counts; those of the last scrape may be minutes old."""
+        for (family, listener), value in self._counts().items():
+            self._samplers[family, listener].sample(value)
 
-    def collect(
-        self, scrape: Scrape, limits: Iterable[ConnectionLimits], listeners: Iterable[Endpoint]
-    ) -> None:
+    def collect(self, scrape: Scrape) -> None:
+        for (family, listener), value in self._counts().items():
+            if family in requests.LOGIN_RATES:
+                scrape.add(family, value, listener, _PROCESSOR)
+            per_second = self._samplers[family, listener].per_second(value)
+            scrape.add(_RATES[family], per_second, listener, _PROCESSOR)
+        get = self._logins.get
+        for name in dict.fromkeys(each.name for each in self._listeners()):
+            scrape.add(requests.EXPIRED_CONNECTIONS, get(name, LoginOutcome.EXPIRED), name, _PROCESSOR)
+            scrape.add(requests.TLS_HANDSHAKES, get(name, LoginOutcome.SECURED), name, "successful")
+            scrape.add(requests.TLS_HANDSHAKES, get(name, LoginOutcome.HANDSHAKE_FAILED), name, "failed")
+
+    def _counts(self) -> dict[tuple[Family, str], int]:
+        """Return the counters that have a rate, by family and listener."""
         created, open_now = Counter[str](), Counter[str]()
-        for each in limits:
+        for each in self._limits:
             created.update(each.served)
             open_now.update(each.open.values())
-        for name, protocol in {(each.name, each.protocol) for each in listeners}:
-            closed = created[name] - open_now[name]
-            self._rate(scrape, requests.CONNECTION_CREATION_RATE, name, created[name])
-            self._rate(scrape, requests.CONNECTION_CLOSE_RATE, name, closed)
-            self._collect_logins(scrape, name, with_sasl=protocol.startswith("SASL_"))
-
-    def _collect_logins(self, scrape: Scrape, name: str, *, with_sasl: bool) -> None:
-        get = self._logins.get
-        successful = LoginOutcome.SUCCESSFUL if with_sasl else LoginOutcome.SECURED
-        for family, value in (
-            (requests.SUCCESSFUL_LOGINS, get(name, successful)),
-            (requests.FAILED_LOGINS, get(name, LoginOutcome.FAILED, LoginOutcome.HANDSHAKE_FAILED)),
-            (requests.SUCCESSFUL_RELOGINS, get(name, LoginOutcome.REAUTHENTICATED)),
-            (requests.FAILED_RELOGINS, get(name, LoginOutcome.REAUTHENTICATION_FAILED)),
-        ):
-            scrape.add(family, value, name, _PROCESSOR)
-            self._rate(scrape, requests.LOGIN_RATES[family], name, value)
-        scrape.add(requests.EXPIRED_CONNECTIONS, get(name, LoginOutcome.EXPIRED), name, _PROCESSOR)
-        scrape.add(requests.TLS_HANDSHAKES, get(name, LoginOutcome.SECURED), name, "successful")
-        scrape.add(requests.TLS_HANDSHAKES, get(name, LoginOutcome.HANDSHAKE_FAILED), name, "failed")
-
-    def _rate(self, scrape: Scrape, family: Family, listener: str, value: int) -> None:
-        key = family, listener
-        self._values[key] = value
-        scrape.add(family, self._samplers[key].per_second(value), listener, _PROCESSOR)
+        get, found = self._logins.get, dict[tuple[Family, str], int]()
+        for name, protocol, *_ in self._listeners():
+            found[requests.CONNECTIONS_CREATED, name] = created[name]
+            found[requests.CONNECTIONS_CLOSED, name] = created[name] - open_now[name]
+            with_sasl = protocol.startswith("SASL_")
+            successful = LoginOutcome.SUCCESSFUL if with_sasl else LoginOutcome.SECURED
+            failed = get(name, LoginOutcome.FAILED, LoginOutcome.HANDSHAKE_FAILED)
+            found[requests.SUCCESSFUL_LOGINS, name] = get(name, successful)
+            found[requests.FAILED_LOGINS, name] = failed
+            found[requests.SUCCESSFUL_RELOGINS, name] = get(name, LoginOutcome.REAUTHENTICATED)
+            found[requests.FAILED_RELOGINS, name] = get(name, LoginOutcome.REAUTHENTICATION_FAILED)
+        return found
 
 
 def collect_security(

@@ -6,8 +6,8 @@ partitions that get another leader.
 
 from __future__ import annotations
 
-import time
 from collections import deque
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from moldau.metadata.delta import MetadataDelta
@@ -25,7 +25,9 @@ _ELECTIONS: Final = 16
 
 
 class ElectionCounter:
-    def __init__(self, quorum: MetadataQuorum) -> None:
+    def __init__(self, quorum: MetadataQuorum, now: Callable[[], float]) -> None:
+        """`now` returns monotonic seconds."""
+        self._now = now
         self.leader_elections = 0
         self.unclean_elections = 0
         self.controller_elections = int(quorum.is_active)
@@ -55,7 +57,7 @@ class ElectionCounter:
             self.times.record(mean_us)
 
     def _controller_changed(self) -> None:
-        now = time.monotonic()
+        now = self._now()
         if self._quorum.leader_id < 0:
             self._leaderless_since = self._leaderless_since or now
         elif self._leaderless_since is not None:

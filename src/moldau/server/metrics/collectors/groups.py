@@ -6,12 +6,12 @@ like a group that has caught up. `moldau_metrics_omitted` counts such partitions
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import Final
 
+from moldau.base.clock import Clock
 from moldau.base.ids import TopicPartition
 from moldau.groups.group import CLASSIC, CONSUMER, GROUP_TYPES, SHARE, STREAMS, CommittedOffset
 from moldau.groups.shard import GroupShard
@@ -33,12 +33,17 @@ _STREAMS_STATES: Final = ("Empty", "NotReady", "Assigning", "Reconciling", "Stab
 
 class GroupCollector:
     def __init__(
-        self, node_coordinators: Coordinators, replicas: ReplicaManager, metadata: MetadataPublisher
+        self,
+        node_coordinators: Coordinators,
+        replicas: ReplicaManager,
+        metadata: MetadataPublisher,
+        clock: Clock,
     ) -> None:
         self._coordinators = node_coordinators
+        self._clock = clock
         #: The log end offsets that scrapes have seen, from which the age of a lag is interpolated.
         self._ends: dict[TopicPartition, EndOffsets] = {}
-        self._rates = {name: RateSampler() for name in coordinators.EVENTS}
+        self._rates = {name: RateSampler(clock.monotonic) for name in coordinators.EVENTS}
         self._watermarks = HighWatermarks(replicas, metadata, node_coordinators.latest_offsets)
 
     def sample(self) -> None:
@@ -75,7 +80,7 @@ class GroupCollector:
             scrape.add(rate, self._rates[name].per_second(count))
         scrape.add(process.OMITTED, omitted, "group_partitions")
         await self._watermarks.ask_for({partition for _, each in found for partition in each}, turn)
-        now_ms, unknown = round(time.time() * 1000), 0
+        now_ms, unknown = self._clock.time_ms(), 0
         await self._observe({partition for _, each in found for partition in each}, now_ms, turn)
         for group_id, of_group in found:
             lines = OffsetLines(scrape, group_id)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+from moldau.base.clock import Clock
 from moldau.metrics.catalog import controller, exporter, process, raft, requests
 from moldau.metrics.exposition import Scrape
 from moldau.server.broker import Broker
@@ -40,27 +41,33 @@ _SHUTTING_DOWN: Final = 7
 
 
 class NodeCollector:
-    def __init__(self, node: Node, measured: RequestMetrics, health: Health) -> None:
-        self.sampler = LoopSampler(node.loop_lag, measured.fold, self._sample)
+    def __init__(self, node: Node, measured: RequestMetrics, health: Health, clock: Clock) -> None:
+        self.sampler = LoopSampler(node.loop_lag, clock, measured.fold, self._sample)
         #: Time of the event loop that the previous scrape took.
         self.scrape_seconds = 0.0
         self._node = node
         self._requests = measured
         self._health = health
-        self._metadata_rate = RateSampler()
+        self._clock = clock
+        self._limits = node.limits, node.controller_limits
+        self._metadata_rate = RateSampler(clock.monotonic)
         self._commit_latency = MeanSampler()
         self._cluster = ClusterCollector()
-        self._connections = ConnectionRates(node.logins)
-        self._fetchers = FetcherCollector()
+        self._connections = ConnectionRates(
+            node.logins, self._limits, lambda: node.config.listeners, clock.monotonic
+        )
+        self._fetchers = FetcherCollector(clock.monotonic)
         self._flushes = FlushCollector()
         self._elections: ElectionCounter | None = None
         self._groups: GroupCollector | None = None
 
     def wired(self, services: NodeServices, broker: Broker | None) -> None:
         """Follow the parts of the node, which exist now."""
-        self._elections = ElectionCounter(services.quorum)
+        self._elections = ElectionCounter(services.quorum, self._clock.monotonic)
         if broker is not None:
-            self._groups = GroupCollector(broker.coordinators, broker.replicas, services.metadata)
+            self._groups = GroupCollector(
+                broker.coordinators, broker.replicas, services.metadata, self._clock
+            )
             broker.telemetry = ClientTelemetry(
                 services.metadata,
                 services.settings,
@@ -89,9 +96,8 @@ class NodeCollector:
         scrape.add(process.SCRAPE_SECONDS, self.scrape_seconds)
         traffic = None if broker is None else broker.replicas.traffic
         await collect_requests(scrape, turn, self._requests, traffic)
-        limits, listeners = (node.limits, node.controller_limits), node.config.listeners
-        collect_connections(scrape, limits, (endpoint.name for endpoint in listeners))
-        self._connections.collect(scrape, limits, listeners)
+        collect_connections(scrape, self._limits, (endpoint.name for endpoint in node.config.listeners))
+        self._connections.collect(scrape)
         scrape.add(controller.BROKER_STATE, self._broker_state())
         scrape.add(controller.READY, int(not self._health.reasons_not_ready()))
         if node.is_wired:
@@ -100,7 +106,7 @@ class NodeCollector:
             await self._collect_broker(scrape, turn, broker)
 
     async def _collect_metadata(self, scrape: Scrape, turn: ScrapeSlice, services: NodeServices) -> None:
-        now_ms = round(services.clock.monotonic() * 1000)
+        now_ms = round(self._clock.monotonic() * 1000)
         collect_security(scrape, services.authorizer, services.quotas, now_ms)
         if self._elections is not None:
             await self._cluster.collect(scrape, turn, services.quorum, self._elections)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -21,7 +22,8 @@ _MANAGER: Final = "Replica"
 class FetcherCollector:
     """The lag of followed partitions, and the rates of the fetchers."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
         self._rates: WeakKeyDictionary[Fetcher, RateSampler] = WeakKeyDictionary()
 
     def sample(self, fetchers: Fetchers) -> None:
@@ -52,7 +54,7 @@ class FetcherCollector:
         scrape.add(replicas.DEAD_FETCHERS, 0, _MANAGER)
 
     def _rate(self, fetcher: Fetcher) -> RateSampler:
-        return self._rates.setdefault(fetcher, RateSampler())
+        return self._rates.setdefault(fetcher, RateSampler(self._now))
 
 
 class FlushCollector:

@@ -66,7 +66,9 @@ def test_a_group_with_many_partitions_is_collected_in_slices(tmp_path: Path) -> 
             broker = node.broker_role
             assert broker is not None
             scrape, turn = Scrape(FAMILIES), CountedSlice()
-            collector = GroupCollector(broker.coordinators, broker.replicas, node.services.metadata)
+            collector = GroupCollector(
+                broker.coordinators, broker.replicas, node.services.metadata, node.services.clock
+            )
             await collector.collect(scrape, turn, 10_000)
             return len(scrape.lines(exporter.GROUP_LAG)), turn.pauses
 

@@ -218,6 +218,51 @@ def test_the_slot_follows_what_is_stored(captured: Captured) -> None:
         eventually(caught_up, what="the slot moves although no captured table changes")
 
 
+def test_the_slot_keeps_changes_that_were_read_and_not_stored(captured: Captured) -> None:
+    captured.execute(USERS, "INSERT INTO users VALUES (1, 'ann', NULL)")
+    with captured.source() as run:
+        run.read(1)
+        run.stop()
+        for number in (2, 3, 4):
+            captured.execute(f"INSERT INTO users VALUES ({number}, 'new')")
+        run.start()
+        # One poll returns all three; only the first is stored when the task is killed.
+        found = run.read(1)
+        for _ in range(2):
+            run.kill()
+            eventually(lambda: not _active(captured), what="the slot is free")
+            run.start()
+            found += run.read(1)
+        assert [each.key.get("id") for each in found] == [2, 3, 4]
+
+
+def test_the_tombstone_of_a_delete_is_not_lost(captured: Captured) -> None:
+    captured.execute(USERS, "INSERT INTO users VALUES (1, 'ann', NULL)")
+    with captured.source() as run:
+        run.read(1)
+        captured.execute("DELETE FROM users")
+        assert brief(run.read(1)[0])[:2] == ("d", 1)
+        run.kill()
+        eventually(lambda: not _active(captured), what="the slot is free")
+        run.start()
+        assert [brief(each)[0] for each in run.read(2)] == ["d", "tombstone"]
+
+
+def test_a_slot_past_the_stored_position_is_an_error(captured: Captured) -> None:
+    captured.execute(USERS, "INSERT INTO users VALUES (1, 'ann', NULL)")
+    with captured.source() as run:
+        run.read(1)
+        run.stop()
+        captured.execute("INSERT INTO users VALUES (2, 'bob', NULL)")
+        with captured.server.connect(captured.name) as connection:
+            connection.execute(
+                "SELECT pg_replication_slot_advance(%s, pg_current_wal_lsn())", [f"slot_{captured.name}"]
+            )
+        run.start()
+        with pytest.raises(ConnectError, match="begins after the stored position"):
+            run.read(1)
+
+
 def test_types(captured: Captured) -> None:
     captured.execute(
         "CREATE TYPE mood AS ENUM ('good', 'bad')",

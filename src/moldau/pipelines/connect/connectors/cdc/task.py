@@ -44,7 +44,9 @@ class PostgresTask(SourceTask):
         self._connection: ReplicationConnection | None = None
         self._stream: Stream | None = None
         self._position: StreamPosition | None = None
-        self._last_offset: Mapping[str, Any] | None = None
+        #: The position of the last record, or of the last offset without a record, that was returned.
+        self._returned: StreamPosition | None = None
+        self._pending: StreamPosition | None = None
         self._failures = 0
         self._confirmed_at = self._beat_at = 0.0
         self._always_done = False
@@ -71,9 +73,12 @@ class PostgresTask(SourceTask):
             self._failed(error)
             return ()
         self._failures = 0
-        if records:
-            self._last_offset = records[-1].source_offset
         return records
+
+    def pending_offsets(self) -> Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]:
+        """Store the position while no captured table changes, so that the slot follows it."""
+        pending, self._pending = self._pending, None
+        return () if pending is None else [(self._partition, pending.to_connect())]
 
     def stop(self) -> None:
         self._close()
@@ -100,10 +105,14 @@ class PostgresTask(SourceTask):
         now = time.monotonic()
         if now - self._confirmed_at >= self._status_s:
             self._confirmed_at = now
-            self._stream.confirm(self._context.offset(self._partition), self._last_offset)
+            self._stream.confirm(self._context.offset(self._partition))
+            if not found and not self._stream.in_transaction and self._position != self._returned:
+                self._pending = self._position
         if self._beat_s and now - self._beat_at >= self._beat_s and not found:
             self._beat_at = now
-            found = [self._heartbeat(self._stream.position)]
+            found, self._pending = [self._heartbeat(self._stream.position)], None
+        if found or self._pending is not None:
+            self._returned = self._position
         return found
 
     def _heartbeat(self, position: StreamPosition) -> SourceRecord:
@@ -141,14 +150,23 @@ class PostgresTask(SourceTask):
                 "stored position. Reset the offsets of the connector to begin with a new snapshot, or set "
                 "snapshot.mode=when_needed"
             )
+        elif _is_past(slot, position):
+            raise ConnectError(
+                f"The replication slot {config[names.SLOT]} begins after the stored position, so the changes "
+                "between them are gone. Reset the offsets of the connector to begin with a new snapshot, or "
+                "set snapshot.mode=when_needed"
+            )
         self._begin_stream(events, position)
 
     def _needs_snapshot(self, stored: Mapping[str, Any] | None, slot: SlotState | None) -> bool:
         mode = self._config[names.SNAPSHOT_MODE]
         if mode in (names.NO_DATA, names.NEVER):
             return False
-        if mode == names.WHEN_NEEDED and (slot is None or slot.is_lost):
-            return True
+        if mode == names.WHEN_NEEDED:
+            if slot is None or slot.is_lost:
+                return True
+            if stored and not is_unfinished_snapshot(stored) and _is_past(slot, position_of(stored)):
+                return True
         if self._position is not None:
             return False
         if mode == names.ALWAYS and not self._always_done:
@@ -247,3 +265,11 @@ class PostgresTask(SourceTask):
                 connection.drop_slot(self._config[names.SLOT])
             finally:
                 connection.close()
+
+
+def _is_past(slot: SlotState, position: StreamPosition) -> bool:
+    """Return whether the slot no longer has all changes after a position.
+
+    A transaction that was read in part commits after its changes, so the slot may be past their positions.
+    """
+    return (slot.confirmed_lsn or 0) > max(position.commit_lsn, position.lsn or 0)

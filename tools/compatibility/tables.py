@@ -308,6 +308,11 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
             "Clients that are not known must not use up the sockets and the memory of a node.",
         ),
         Difference(
+            "A nonce of SCRAM with more than 1,024 characters is refused, and so are names and versions of "
+            "client software (ApiVersions) with more than 1,000. Apache Kafka keeps any length.",
+            "They are kept for clients that are not known.",
+        ),
+        Difference(
             "The connection of a failed login is closed 50 ms after the response.",
             "kafka-python ignores a response that arrives together with the end of the connection.",
         ),

@@ -12,7 +12,9 @@ The server stores keys derived from the password; the client proves the password
 Security rules: the nonce of the last message equals the server's (CVE-2024-56128), so that no message can be
 replayed. An unknown user receives a challenge like any other, with a salt derived from a secret and the name,
 and fails at the end: Apache Kafka refuses the first message and so reveals which users exist. Messages are
-parsed by splitting, in linear time. Channel binding is not supported, as in Kafka.
+parsed by splitting, in linear time. Between the messages a server keeps the nonces, of bounded length, and
+digests: a client that is not known cannot make it keep a long message. Channel binding is not supported, as
+in Kafka.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ import hashlib
 import hmac
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from moldau.base.clock import Clock
 from moldau.base.ids import Randomness
@@ -48,6 +50,8 @@ _GS2_HEADER = b"n,,"
 _NONCE_BITS = 130
 #: A message has a handful of fields; each of more would cost CPU before the client is known.
 _MAX_FIELDS = 64
+#: Clients send 16 to 32 characters; the server keeps the nonce until the last message.
+_MAX_NONCE = 1024
 _PRINTABLE = re.compile(r"[\x21-\x2b\x2d-\x7e]+")
 _NAME = re.compile(r"[\x01-\x7f]+")
 _EXTENSION_NAME = re.compile(r"[A-Za-z]+")
@@ -102,6 +106,16 @@ def unescape_name(name: str) -> str:
     return user.replace("=3D", "=")
 
 
+class _Challenge(NamedTuple):
+    """What a server keeps between the first and the last message of a client."""
+
+    nonce: str
+    credential: ScramCredential
+    #: The signatures of the client and of the server, over the first two messages so far.
+    client_signature: hmac.HMAC
+    server_signature: hmac.HMAC
+
+
 @dataclass(frozen=True, slots=True)
 class _ClientFirst:
     bare: str
@@ -131,7 +145,7 @@ class ScramServer:
         self._clock = clock
         self._randomness = randomness
         self._decoy_key = decoy_key
-        self._challenge: tuple[_ClientFirst, str, str, ScramCredential] | None = None
+        self._challenge: _Challenge | None = None
         #: Who logs in if the proof is right; None: an unknown user.
         self._candidate: KafkaPrincipal | None = None
         self._expiry_ms: int | None = None
@@ -153,7 +167,7 @@ class ScramServer:
         if self.complete or self._failed:
             raise self._error("a message after the end of the exchange")
         challenge, self._failed = self._challenge, True
-        answer = self._first(token) if challenge is None else self._final(token, *challenge)
+        answer = self._first(token) if challenge is None else self._final(token, challenge)
         self._failed = False
         return answer
 
@@ -172,7 +186,13 @@ class ScramServer:
             raise self._error(f"the stored credential has fewer than {MIN_ITERATIONS} iterations")
         nonce = message.nonce + random_text(self._randomness)
         answer = f"r={nonce},s={_base64(credential.salt)},i={credential.iterations}"
-        self._challenge = message, nonce, answer, credential
+        signed = f"{message.bare},{answer},".encode("ascii")
+        self._challenge = _Challenge(
+            nonce,
+            credential,
+            hmac.new(credential.stored_key, signed, self._hash),
+            hmac.new(credential.server_key, signed, self._hash),
+        )
         return answer.encode("ascii")
 
     def _credential(self, message: _ClientFirst) -> ScramCredential | None:
@@ -196,25 +216,24 @@ class ScramServer:
         salt = _base36(int.from_bytes(seed, "big") >> (256 - _NONCE_BITS)).encode("ascii")
         return ScramCredential(salt, bytes(size), bytes(size), MIN_ITERATIONS)
 
-    def _final(
-        self, token: bytes, first: _ClientFirst, nonce: str, challenge: str, credential: ScramCredential
-    ) -> bytes:
+    def _final(self, token: bytes, challenge: _Challenge) -> bytes:
         try:
             without_proof, client_nonce, proof = _parse_client_final(token)
         except ValueError as error:
             raise self._error(f"invalid SCRAM client final message: {error}") from None
-        if not hmac.compare_digest(client_nonce.encode(), nonce.encode()):
+        if not hmac.compare_digest(client_nonce.encode(), challenge.nonce.encode()):
             raise self._error("the nonce of the client's final message is not the server's")
-        signed = f"{first.bare},{challenge},{without_proof}".encode("ascii")
-        signature = hmac.digest(credential.stored_key, signed, self._hash)
+        challenge.client_signature.update(without_proof.encode("ascii"))
+        signature = challenge.client_signature.digest()
         if len(proof) != len(signature):
             raise self._error("the proof has the wrong length")
         stored_key = hashlib.new(self._hash, _xor(signature, proof)).digest()
-        proven = hmac.compare_digest(stored_key, credential.stored_key)
+        proven = hmac.compare_digest(stored_key, challenge.credential.stored_key)
         if not proven or self._candidate is None:
             raise self._error("unknown user or wrong password")
         self._finish(self._candidate)
-        return b"v=" + base64.b64encode(hmac.digest(credential.server_key, signed, self._hash))
+        challenge.server_signature.update(without_proof.encode("ascii"))
+        return b"v=" + base64.b64encode(challenge.server_signature.digest())
 
     def _finish(self, principal: KafkaPrincipal) -> None:
         if self._expiry_ms is not None:
@@ -300,13 +319,16 @@ def _parse_client_first(token: bytes) -> _ClientFirst:
     fields = _fields(bare)
     if len(fields) < 2 or not fields[0].startswith("n=") or not fields[1].startswith("r="):
         raise ValueError("a user and a nonce are expected")
-    if not _PRINTABLE.fullmatch(fields[1][2:]):
+    nonce = fields[1][2:]
+    if len(nonce) > _MAX_NONCE:
+        raise ValueError(f"the nonce has more than {_MAX_NONCE} characters")
+    if not _PRINTABLE.fullmatch(nonce):
         raise ValueError("the nonce is not printable")
     return _ClientFirst(
         bare=bare,
         user=_user(fields[0][2:]),
         authorization_id=_user(authorization[2:]) if authorization else "",
-        nonce=fields[1][2:],
+        nonce=nonce,
         token_authenticated=_extensions(fields[2:]).get(TOKEN_EXTENSION, "").lower() == "true",
     )
 

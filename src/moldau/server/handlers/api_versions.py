@@ -28,6 +28,8 @@ from moldau.server.dispatch.context import RequestContext
 from moldau.server.publisher import MetadataPublisher
 
 _CLIENT_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+#: Kept as long as the connection, also before a login.
+_MAX_CLIENT_SOFTWARE = 1_000
 _CLIENT_SOFTWARE_SINCE = 3
 #: Older clients fail on features whose minimum level is 0.
 _ZERO_LEVELS_SINCE = 4
@@ -38,7 +40,7 @@ def handle(
 ) -> ApiVersionsResponse:
     if context.api_version >= _CLIENT_SOFTWARE_SINCE:
         software = (request.client_software_name, request.client_software_version)
-        if not all(_CLIENT_SOFTWARE.fullmatch(word) for word in software):
+        if not all(map(_is_software, software)):
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         context.connection.client_software = software
     image = metadata.image
@@ -62,3 +64,7 @@ def handle(
             for name, level in levels.items()
         ],
     )
+
+
+def _is_software(word: str) -> bool:
+    return len(word) <= _MAX_CLIENT_SOFTWARE and _CLIENT_SOFTWARE.fullmatch(word) is not None

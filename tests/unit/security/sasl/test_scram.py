@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import random
+import tracemalloc
+from contextlib import suppress
 
 import pytest
 from hypothesis import given, settings
@@ -215,6 +217,7 @@ def test_the_authorization_id_is_the_user() -> None:
         b"n,,n=al=ice,r=abc",
         b"n,,n=ali\xffce,r=abc",
         b"n,,n=alice,r=a b",
+        b"n,,n=alice,r=" + b"a" * 1025,
         b"n,,n=alice,r=abc,1=2",
         b"n,,n=alice,r=abc,ext",
         b"n,,m=ext,n=alice,r=abc",
@@ -249,6 +252,20 @@ def test_long_names_are_answered(length: int) -> None:
     server = server_of(SCRAM_SHA_256)
     challenge = server.evaluate(b"n,,n=" + b"a" * length + b",r=abc")
     assert challenge.startswith(b"r=abc")
+
+
+@pytest.mark.parametrize("token", [b"n,,n=%s,r=abc", b"n,,n=alice,r=abc,x=%s", b"n,a=%s,n=alice,r=abc"])
+def test_nothing_of_a_long_first_message_is_kept(token: bytes) -> None:
+    """The client is not known yet, and the connection may stay for a minute."""
+    server = server_of(SCRAM_SHA_256)
+    tracemalloc.start()
+    try:
+        with suppress(SaslError):
+            server.evaluate(token % (b"a" * 500_000))
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 50_000
 
 
 @pytest.mark.parametrize(

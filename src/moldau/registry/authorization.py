@@ -13,6 +13,8 @@ context. Rules that name `GLOBAL_` operations apply whatever their subjects are;
 them only if the subjects are `*`, too. A matching deny rule takes precedence over all allow rules; without a
 matching allow rule the operation is denied. The principals of `schema.registry.super.users`, separated by
 semicolons, may do everything. Without rules all operations are allowed.
+
+A `GLOBAL_` operation does not reveal subjects that are denied (`Access`).
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ from typing import Final, NamedTuple
 
 from moldau.config.definition import ConfigError
 from moldau.http.errors import ApiError
-from moldau.security.principal import KafkaPrincipal
+from moldau.registry.state.names import relative_to
+from moldau.schemas.schema import Reference
+from moldau.security.principal import ANONYMOUS, KafkaPrincipal
 
 _FILE: Final = "schema.registry.acl.file"
 _RULES: Final = "schema.registry.acl.rules"
@@ -97,15 +101,60 @@ class Authorizer:
     def authorize(self, principal: KafkaPrincipal, operation: Operation, subject: str | None = None) -> None:
         """Raise an `ApiError` 403 if an operation is denied."""
         if not self._decide(str(principal), operation, subject):
-            on = "" if subject is None else f" on Subject: {subject}"
-            raise ApiError(403, _DENIED, f"User is denied operation {operation}{on}")
+            raise denied(operation, subject)
+
+    def denies(self, principal: KafkaPrincipal, operation: Operation, subject: str) -> bool:
+        """Return whether a deny rule matches; unlike an operation that no rule allows."""
+        name = str(principal)
+        return name not in self._super_users and not all(self._matching(name, operation, subject))
 
     def _decided(self, principal: str, operation: Operation, subject: str | None) -> bool:
         if principal in self._super_users:
             return True
-        wanted = None if operation.startswith("GLOBAL_") else subject
-        matching = [rule.allows for rule in self._rules.get(operation, ()) if rule.matches(principal, wanted)]
+        matching = self._matching(principal, operation, subject)
         return bool(matching) and all(matching)
+
+    def _matching(self, principal: str, operation: Operation, subject: str | None) -> list[bool]:
+        wanted = None if operation.startswith("GLOBAL_") else subject
+        return [rule.allows for rule in self._rules.get(operation, ()) if rule.matches(principal, wanted)]
+
+
+class Access:
+    """What a principal may do with the subjects that a decision finds; everything without an authorizer.
+
+    Lists contain only subjects that may be read. What only denied subjects have is refused although a request
+    does not name one of them.
+    """
+
+    def __init__(self, authorizer: Authorizer | None = None, principal: KafkaPrincipal = ANONYMOUS) -> None:
+        self._authorizer = authorizer
+        self._principal = principal
+
+    def require(self, operation: Operation, subject: str | None) -> None:
+        """Raise an `ApiError` 403 if an operation is not allowed."""
+        if self._authorizer is not None:
+            self._authorizer.authorize(self._principal, operation, subject)
+
+    def may_read(self, subject: str) -> bool:
+        authorizer = self._authorizer
+        return authorizer is None or authorizer.allows(self._principal, Operation.SUBJECT_READ, subject)
+
+    def is_denied(self, subject: str) -> bool:
+        """Return whether a rule denies reading a subject, or all subjects of the context of a prefix."""
+        authorizer = self._authorizer
+        return authorizer is not None and authorizer.denies(self._principal, Operation.SUBJECT_READ, subject)
+
+    def require_references(self, subject: str, references: Iterable[Reference]) -> None:
+        """Raise an `ApiError` 403 if a schema refers to a denied subject, which it would contain."""
+        for reference in references:
+            target = relative_to(subject, reference.subject)
+            if self.is_denied(target):
+                raise denied(Operation.SUBJECT_READ, target)
+
+
+def denied(operation: Operation, subject: str | None = None) -> ApiError:
+    on = "" if subject is None else f" on Subject: {subject}"
+    return ApiError(403, _DENIED, f"User is denied operation {operation}{on}")
 
 
 def _lines(path: str) -> list[str]:

@@ -39,7 +39,8 @@ TIMED_OUT: Final = 50002
 _UNCONFIRMED: Final = "The write is not confirmed: {}. It may have taken effect; read before you retry."
 _NOT_LOADED: Final = "The schemas are being loaded from Kafka; retry later."
 _NOOP_KEY: Final = b'{"keytype":"NOOP"'
-_NOT_FOUND: Final = 404
+#: Statuses that the records not yet read may change.
+_OUTDATED: Final = (403, 404)
 _RETRY_S: Final = 0.2
 _TOO_LARGE: Final = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 
@@ -143,7 +144,7 @@ class RegistryService:
             try:
                 return await self._read(decide)
             except ApiError as error:
-                if error.status != _NOT_FOUND:
+                if error.status not in _OUTDATED:
                     raise
         await self.catch_up()
         return await self._read(decide)

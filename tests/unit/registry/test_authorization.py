@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,8 @@ from moldau.registry.api.application import RegistryApplication
 from moldau.registry.api.metadata import ServerMetadata
 from moldau.registry.authorization import Authorizer, Operation
 from moldau.security.principal import KafkaPrincipal
-from tests.harness.registry.application import ask
-from tests.unit.registry.requests import TestRegistry, on_a_loop
+from tests.harness.registry.application import Answer, ask
+from tests.unit.registry.requests import TestRegistry, on_a_loop, record
 
 ALICE, BOB, ROOT = (KafkaPrincipal("User", name) for name in ("alice", "bob", "root"))
 RULES = """
@@ -104,6 +106,130 @@ async def test_the_search_in_other_contexts_needs_permission_for_the_subject_fou
     rule = "allow User:alice SUBJECT_READ orders"
     assert await _statuses(rule, *requests) == [200, 200, 403, 403, 403, 403]
     assert await _statuses(f"{rule}; allow User:alice SUBJECT_READ :.secret:*", *requests) == [200] * 6
+
+
+#: The example of docs/REGISTRY.md.
+EXAMPLE = (
+    "allow User:alice SUBJECT_READ,SUBJECT_WRITE orders-*; allow User:* SUBJECT_READ,GLOBAL_READ *; "
+    "deny User:bob * :.secret:*"
+)
+
+
+async def _asker(rules: str, registry: TestRegistry) -> Callable[..., Awaitable[Answer]]:
+    """Return a function that sends requests as a principal."""
+    authorizer = Authorizer.from_properties({"schema.registry.acl.rules": rules})
+    application = RegistryApplication(registry.service, ServerMetadata("cluster", "group", "1.0"), authorizer)
+
+    async def send(principal: KafkaPrincipal, method: str, path: str, body: object = None) -> Answer:
+        return await ask(application, method, path, body, **{PRINCIPAL: principal})
+
+    return send
+
+
+async def _with_secrets() -> TestRegistry:
+    """Return a registry with a schema that only `.secret` has, and one that `orders` has, too."""
+    registry = await TestRegistry().start()
+    await registry.register("orders", '"string"')
+    for schema in ('"string"', '"long"'):
+        await registry.register(":.secret:orders", schema)
+    return registry
+
+
+@on_a_loop
+async def test_lists_contain_only_subjects_that_may_be_read() -> None:
+    registry = await _with_secrets()
+    await registry.ask("PUT", "/config/:.secret:old", {"alias": "orders"})
+    send = await _asker(EXAMPLE, registry)
+    paths = {
+        "/subjects": (["orders"], [":.secret:orders", "orders"]),
+        "/subjects?subjectPrefix=:.secret:": ([], [":.secret:orders"]),
+        "/contexts/.secret/subjects": ([], [":.secret:orders"]),
+        "/schemas?subjectPrefix=:*:&latestOnly=true": (["orders"], [":.secret:orders", "orders"]),
+        "/contexts/.secret/schemas?latestOnly=true": ([], [":.secret:orders"]),
+        "/schemas/ids/1/subjects": (["orders"], ["orders"]),
+        "/contexts": (["."], [".", ".secret"]),
+    }
+    for path, (bobs, alices) in paths.items():
+        for principal, expected in ((BOB, bobs), (ALICE, alices)):
+            found = (await send(principal, "GET", path)).json
+            names = [each["subject"] if isinstance(each, dict) else each for each in found]
+            assert (path, principal.name, names) == (path, principal.name, expected)
+    assert (await send(BOB, "GET", "/schemas/ids/1/versions")).json == [{"subject": "orders", "version": 1}]
+    assert "aliases" not in (await send(BOB, "GET", "/schemas?subjectPrefix=:*:&aliases=true")).json[0]
+
+
+@on_a_loop
+async def test_a_denied_subject_is_not_readable_by_id_or_guid() -> None:
+    registry = await _with_secrets()
+    send = await _asker(EXAMPLE, registry)
+    secret = (await registry.ask("GET", "/subjects/:.secret:orders/versions/2")).json["guid"]
+    shared = (await registry.ask("GET", "/subjects/orders/versions/1")).json["guid"]
+    denied = [
+        "/schemas/ids/1?subject=:.secret:orders",
+        "/schemas/ids/1/schema?subject=:.secret:orders",
+        "/schemas/ids/1/subjects?subject=:.secret:orders",
+        "/schemas/ids/1/versions?subject=:.secret:orders",
+        "/schemas/ids/1?subject=:.secret:",
+        "/schemas/ids/2?subject=orders",
+        "/contexts/.secret/schemas/ids/2",
+        "/contexts/.secret/schemas/ids/2/schema",
+        f"/schemas/guids/{secret}",
+        f"/schemas/guids/{secret}/ids",
+    ]
+    for path in denied:
+        refused = await send(BOB, "GET", path)
+        assert (path, refused.status, refused.json.get("error_code")) == (path, 403, 40301)
+        assert "secret" not in refused.json["message"]
+        assert (path, (await send(ALICE, "GET", path)).status) == (path, 200)
+    assert (await send(BOB, "GET", "/schemas/ids/1")).json["subject"] == "orders"
+    assert (await send(BOB, "GET", f"/schemas/guids/{shared}")).json["schema"] == '"string"'
+    assert (await send(BOB, "GET", f"/schemas/guids/{shared}/ids")).json == [{"context": ".", "id": 1}]
+    assert (await send(ALICE, "GET", f"/schemas/guids/{shared}/ids")).json[1:] == [
+        {"context": ".secret", "id": 1}
+    ]
+
+
+@on_a_loop
+async def test_global_read_without_a_rule_for_the_subject_reads_ids_but_lists_nothing() -> None:
+    send = await _asker("allow User:alice GLOBAL_READ *", await _with_secrets())
+    assert (await send(ALICE, "GET", "/schemas/ids/1")).status == 200
+    assert (await send(ALICE, "GET", "/subjects")).json == []
+    assert (await send(ALICE, "GET", "/schemas/ids/1/subjects")).json == []
+
+
+@on_a_loop
+async def test_a_schema_cannot_refer_to_a_denied_subject() -> None:
+    registry = await _with_secrets()
+    await registry.register(":.secret:item", record("Item", "price"))
+    send = await _asker(f"{EXAMPLE}; allow User:bob SUBJECT_WRITE *", registry)
+    reference = [{"name": "Item", "subject": ":.secret:item", "version": 1}]
+    body = {"schema": json.dumps({"type": "array", "items": "Item"}), "references": reference}
+    for path in ("/subjects/mine/versions", "/subjects/mine", "/compatibility/subjects/mine/versions"):
+        refused = await send(BOB, "POST", path, body)
+        assert (path, refused.status, refused.json["error_code"]) == (path, 403, 40301)
+    assert (await registry.ask("POST", "/subjects/mine/versions", body)).status == 200
+
+
+@on_a_loop
+async def test_associations_with_denied_subjects_are_not_shown() -> None:
+    registry = await _with_secrets()
+    associations = [
+        {"associationType": "key", "subject": "orders", "lifecycle": "WEAK"},
+        {"associationType": "value", "subject": ":.secret:orders", "lifecycle": "WEAK"},
+    ]
+    named = {"resourceName": "t", "resourceNamespace": "n", "resourceId": "id-t"}
+    created = await registry.ask("POST", "/associations", {**named, "associations": associations})
+    assert created.status == 200
+    send = await _asker(EXAMPLE, registry)
+    for principal, expected in ((BOB, ["orders"]), (ALICE, ["orders", ":.secret:orders"])):
+        for path in ("/associations/resources/n/t", "/associations/resources/id-t"):
+            found = (await send(principal, "GET", path)).json
+            assert [each["subject"] for each in found] == expected
+        batch = {"requests": [{"resourceId": "id-t"}]}
+        answer = await send(principal, "POST", "/associations:batchGet?includeSchemas=true", batch)
+        [result] = answer.json["results"]
+        assert [each["subject"] for each in result["result"]["associations"]] == expected
+    assert (await send(BOB, "GET", "/associations/subjects/:.secret:orders")).status == 403
 
 
 @on_a_loop

@@ -20,7 +20,7 @@ from moldau.registry.api.call import Call, Route
 from moldau.registry.api.metadata import ServerMetadata, metadata_routes
 from moldau.registry.api.permissions import authorize, authorize_reply
 from moldau.registry.api.response_cache import Response, ResponseCache
-from moldau.registry.authorization import Authorizer
+from moldau.registry.authorization import Access, Authorizer
 from moldau.registry.service import RegistryService
 from moldau.registry.state.registry import Decision, Registry
 
@@ -90,12 +90,14 @@ class RegistryApplication:
             if cached is not None and (cached.immutable or self._service.leads):
                 return cached.status, cached.body
         route, parameters, context = self._router.match("GET" if method == "HEAD" else method, path)
-        call = Call(parameters, query, body, context)
-        if self._authorizer is not None:
-            authorize(self._authorizer, scope[PRINCIPAL], route, call, self._service.registry)
+        if self._authorizer is None:
+            call = Call(parameters, query, body, context)
+        else:
+            call = Call(parameters, query, body, context, Access(self._authorizer, scope[PRINCIPAL]))
+            authorize(route, call, self._service.registry)
         decision = await self._decide(route, call)
         if self._authorizer is not None:
-            authorize_reply(self._authorizer, scope[PRINCIPAL], route, decision)
+            authorize_reply(route, call, decision)
         answer = _encoded(decision)
         if generation is not None and not decision.records and generation == self._service.generation:
             response = Response(decision.status, answer, route.is_immutable(call))
@@ -104,6 +106,9 @@ class RegistryApplication:
 
     async def _decide(self, route: Route, call: Call) -> Decision:
         def decide(registry: Registry) -> Decision:
+            if self._authorizer is not None:
+                # The state may have changed since: aliases, and the contexts in which a name is searched.
+                authorize(route, call, registry)
             return route.decide(registry, call)
 
         if route.run is not None:

@@ -37,7 +37,11 @@ def _wanted(call: Call) -> Wanted:
 
 
 def _page(registry: Registry, call: Call, found: list[Json]) -> Decision:
-    return Decision((), page(found, *call.page, registry.settings.search_limit))
+    return Decision((), page(_visible(call, found), *call.page, registry.settings.search_limit))
+
+
+def _visible(call: Call, associations: list[Json]) -> list[Json]:
+    return [each for each in associations if not call.access.is_denied(each["subject"])]
 
 
 def _by_subject(registry: Registry, call: Call) -> Decision:
@@ -101,13 +105,13 @@ def _batch_get(registry: Registry, call: Call) -> Decision:
     results = []
     for query in _requests(call):
         try:
-            results.append({"result": _found(registry, query, call.flag("includeSchemas"))})
+            results.append({"result": _found(registry, call, query)})
         except ApiError as error:
             results.append({"error": _error(error)})
     return Decision((), {"results": results}, _MULTI_STATUS)
 
 
-def _found(registry: Registry, query: Json, include_schemas: bool) -> Json:
+def _found(registry: Registry, call: Call, query: Json) -> Json:
     resource_id, name, namespace = (
         str(query.get(field) or "") for field in ("resourceId", "resourceName", "resourceNamespace")
     )
@@ -123,6 +127,7 @@ def _found(registry: Registry, query: Json, include_schemas: bool) -> Json:
         found = queries.of_resource_id(registry, resource_id, wanted)
     else:
         found = queries.of_resource_name(registry, namespace, name, wanted)
+    found = _visible(call, found)
     first = found[0] if found else {}
     named = ResourceRequest(
         name or first.get("resourceName", ""),
@@ -131,7 +136,7 @@ def _found(registry: Registry, query: Json, include_schemas: bool) -> Json:
         resource_type,
         (),
     )
-    return named.reply([_shown(registry, each, include_schemas) for each in found])
+    return named.reply([_shown(registry, each, call.flag("includeSchemas")) for each in found])
 
 
 def _shown(registry: Registry, association: Json, include_schema: bool) -> Json:
@@ -164,7 +169,7 @@ async def _mutated(writes: _Writes, call: Call, body: Json) -> Json:
 
     def changed(registry: Registry) -> Decision:
         found = [] if dry_run else queries.of_resource_id(registry, resource.resource_id or "")
-        return Decision((), resource.reply([_shown(registry, each, False) for each in found]))
+        return Decision((), resource.reply([_shown(registry, each, False) for each in _visible(call, found)]))
 
     reply: Json = (await writes.service.read(changed)).reply
     return reply

@@ -9,6 +9,7 @@ from urllib.parse import parse_qs
 
 from moldau.http.errors import ApiError
 from moldau.http.requests import parse_json
+from moldau.registry.authorization import Access
 from moldau.registry.state.names import (
     ALL_CONTEXTS,
     context_prefix,
@@ -18,6 +19,7 @@ from moldau.registry.state.names import (
     relative_to,
 )
 from moldau.registry.state.registry import Decision, Registry
+from moldau.registry.state.requests import SchemaRequest, schema_request
 from moldau.registry.state.store import Version
 from moldau.registry.state.subjects import NUMBER, parse_version
 
@@ -32,8 +34,16 @@ _COMBINING: Final = (b"oneOf", b"anyOf", b"allOf", b"$ref", b'"references"')
 
 
 class Call:
-    def __init__(self, parameters: dict[str, str], query: bytes, body: bytes, context: str | None) -> None:
+    def __init__(
+        self,
+        parameters: dict[str, str],
+        query: bytes,
+        body: bytes,
+        context: str | None,
+        access: Access | None = None,
+    ) -> None:
         self.parameters = parameters
+        self.access = access or Access()
         self._query = query
         self._body = body
         #: The context of a path below `/contexts/{context}`.
@@ -68,6 +78,12 @@ class Call:
         if not self._body:
             raise ApiError(422, 422, "The request has no body.")
         return parse_json(self._body)
+
+    def schema(self, subject: str) -> SchemaRequest:
+        """Return the schema of the body; `ApiError` 403 if it refers to a subject that is denied."""
+        request = schema_request(subject, self.json())
+        self.access.require_references(subject, request.content.references)
+        return request
 
     def is_heavy(self, registry: Registry) -> bool:
         """Return whether parsing or comparing a schema may take longer than other clients can wait."""

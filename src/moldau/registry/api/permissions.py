@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 from moldau.registry.api.call import Call, Route, integer
-from moldau.registry.authorization import Authorizer, Operation
+from moldau.registry.authorization import Operation
 from moldau.registry.state.names import GLOBAL_CONTEXT, context_of, is_top_level, normalize, parse_name
 from moldau.registry.state.registry import Decision, Registry
-from moldau.security.principal import KafkaPrincipal
 
 
-def authorize(
-    authorizer: Authorizer, principal: KafkaPrincipal, route: Route, call: Call, registry: Registry
-) -> None:
+def authorize(route: Route, call: Call, registry: Registry) -> None:
     """Raise an `ApiError` 403 if the principal may not send the request."""
-    if not route.operation or _is_own_schema(authorizer, principal, call, registry):
+    if not route.operation or _is_own_schema(call, registry):
         return
     operation = _operation(route, call)
     for subject in call.subjects(registry):
-        authorizer.authorize(principal, operation, subject)
+        call.access.require(operation, subject)
 
 
-def authorize_reply(
-    authorizer: Authorizer, principal: KafkaPrincipal, route: Route, decision: Decision
-) -> None:
+def authorize_reply(route: Route, call: Call, decision: Decision) -> None:
     """Raise an `ApiError` 403 if a schema was found under a subject that the principal may not read.
 
     A look-up of a bare subject may find the schema in any context.
     """
     reply = decision.reply
     if route.operation == Operation.SUBJECT_READ and isinstance(reply, dict) and "subject" in reply:
-        authorizer.authorize(principal, Operation.SUBJECT_READ, reply["subject"])
+        call.access.require(Operation.SUBJECT_READ, reply["subject"])
 
 
 def _operation(route: Route, call: Call) -> Operation:
@@ -41,7 +36,7 @@ def _operation(route: Route, call: Call) -> Operation:
     return Operation(route.operation)
 
 
-def _is_own_schema(authorizer: Authorizer, principal: KafkaPrincipal, call: Call, registry: Registry) -> bool:
+def _is_own_schema(call: Call, registry: Registry) -> bool:
     """Return whether a schema is requested by its id together with a subject that has it.
 
     Deserializers send such requests. The permission to read the subject is enough; without the subject,
@@ -53,4 +48,4 @@ def _is_own_schema(authorizer: Authorizer, principal: KafkaPrincipal, call: Call
     name = normalize(call.subject_filter)
     if registry.store.use_of(context_of(name), integer(schema_id), name) is None:
         return False
-    return authorizer.allows(principal, Operation.SUBJECT_READ, name)
+    return call.access.may_read(name)

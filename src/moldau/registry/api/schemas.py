@@ -18,7 +18,7 @@ def _list(registry: Registry, call: Call) -> Decision:
         call.texts("associationType"),
         [each.upper() for each in call.texts("lifecycle")],
     )
-    return schemas.list_schemas(registry, wanted, *call.page)
+    return schemas.list_schemas(registry, wanted, *call.page, access=call.access)
 
 
 def _id(call: Call) -> int:
@@ -30,6 +30,7 @@ def _by_id(registry: Registry, call: Call) -> Decision:
         registry,
         _id(call),
         call.subject_filter,
+        access=call.access,
         format=call.text("format"),
         reference_format=call.text("referenceFormat"),
         tags=call.texts("findTags"),
@@ -38,27 +39,41 @@ def _by_id(registry: Registry, call: Call) -> Decision:
 
 
 def _text(registry: Registry, call: Call) -> Decision:
-    return schemas.get_text_by_id(registry, _id(call), call.subject_filter, format=call.text("format"))
+    return schemas.get_text_by_id(
+        registry, _id(call), call.subject_filter, access=call.access, format=call.text("format")
+    )
 
 
 def _subjects(registry: Registry, call: Call) -> Decision:
     return schemas.subjects_of_id(
-        registry, _id(call), call.subject_filter, *call.page, deleted=call.flag("deleted")
+        registry,
+        _id(call),
+        call.subject_filter,
+        *call.page,
+        access=call.access,
+        deleted=call.flag("deleted"),
     )
 
 
 def _versions(registry: Registry, call: Call) -> Decision:
     return schemas.versions_of_id(
-        registry, _id(call), call.subject_filter, *call.page, deleted=call.flag("deleted")
+        registry,
+        _id(call),
+        call.subject_filter,
+        *call.page,
+        access=call.access,
+        deleted=call.flag("deleted"),
     )
 
 
 def _by_guid(registry: Registry, call: Call) -> Decision:
-    return schemas.get_by_guid(registry, call.parameters["guid"], format=call.text("format"))
+    return schemas.get_by_guid(
+        registry, call.parameters["guid"], access=call.access, format=call.text("format")
+    )
 
 
 def _ids(registry: Registry, call: Call) -> Decision:
-    return schemas.ids_of_guid(registry, call.parameters["guid"])
+    return schemas.ids_of_guid(registry, call.parameters["guid"], access=call.access)
 
 
 def _types(registry: Registry, call: Call) -> Decision:

@@ -7,7 +7,6 @@ from moldau.registry.state import settings
 from moldau.registry.state.compatibility import check
 from moldau.registry.state.names import context_prefix
 from moldau.registry.state.registry import Decision, Registry
-from moldau.registry.state.requests import schema_request
 from moldau.registry.state.subjects import parse_version
 
 
@@ -36,7 +35,7 @@ def _delete_mode(registry: Registry, call: Call) -> Decision:
 
 
 def _contexts(registry: Registry, call: Call) -> Decision:
-    return settings.list_contexts(registry, call.text("contextPrefix"), *call.page)
+    return settings.list_contexts(registry, call.text("contextPrefix"), *call.page, access=call.access)
 
 
 def _delete_context(registry: Registry, call: Call) -> Decision:
@@ -48,7 +47,7 @@ def _check(registry: Registry, call: Call) -> Decision:
     normalize = call.flag("normalize") or bool(registry.config(subject).get("normalize"))
     return check(
         registry,
-        schema_request(subject, call.json()),
+        call.schema(subject),
         None if version is None else parse_version(version),
         normalize=normalize,
         verbose=call.flag("verbose"),

@@ -7,7 +7,6 @@ from moldau.registry.state import subjects
 from moldau.registry.state.lookup import look_up
 from moldau.registry.state.registering import register
 from moldau.registry.state.registry import Decision, Registry
-from moldau.registry.state.requests import schema_request
 from moldau.registry.state.subjects import parse_version
 from moldau.registry.state.tags import modify_tags
 
@@ -17,6 +16,7 @@ def _list(registry: Registry, call: Call) -> Decision:
         registry,
         call.prefix(ALL),
         *call.page,
+        access=call.access,
         deleted=call.flag("deleted"),
         deleted_only=call.flag("deletedOnly"),
     )
@@ -25,9 +25,12 @@ def _list(registry: Registry, call: Call) -> Decision:
 def _look_up(registry: Registry, call: Call) -> Decision:
     subject = call.subject(registry)
     normalize = call.flag("normalize") or bool(registry.config(subject).get("normalize"))
-    request = schema_request(subject, call.json())
     return look_up(
-        registry, request, normalize=normalize, deleted=call.flag("deleted"), format=call.text("format")
+        registry,
+        call.schema(subject),
+        normalize=normalize,
+        deleted=call.flag("deleted"),
+        format=call.text("format"),
     )
 
 
@@ -56,7 +59,7 @@ def _versions(registry: Registry, call: Call) -> Decision:
 def _register(registry: Registry, call: Call) -> Decision:
     return register(
         registry,
-        schema_request(call.subject(registry), call.json()),
+        call.schema(call.subject(registry)),
         normalize=call.flag("normalize"),
         force=call.flag("force"),
         format=call.text("format"),

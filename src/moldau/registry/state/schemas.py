@@ -6,13 +6,14 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from moldau.registry.authorization import Access, Operation, denied
 from moldau.registry.state import errors, replies
 from moldau.registry.state.associations.queries import Wanted, of_subject
 from moldau.registry.state.contracts import Json, has_rule_type
 from moldau.registry.state.lookup import formatted
 from moldau.registry.state.names import DEFAULT_CONTEXT, Name, context_of, parse_name, relative_to
 from moldau.registry.state.registry import Decision, Registry
-from moldau.registry.state.store import Version
+from moldau.registry.state.store import Version, VersionKey
 from moldau.registry.state.subjects import decorated, page
 
 #: In the order in which Confluent lists them.
@@ -36,12 +37,13 @@ class Filter(NamedTuple):
         return bool(self.association_types or self.resource_type or self.lifecycles)
 
 
-def list_schemas(registry: Registry, wanted: Filter, offset: int, limit: int) -> Decision:
-    aliases = _aliases(registry, wanted.prefix) if wanted.aliases else {}
+def list_schemas(registry: Registry, wanted: Filter, offset: int, limit: int, *, access: Access) -> Decision:
+    aliases = _aliases(registry, wanted.prefix, access) if wanted.aliases else {}
     names: Iterable[str] = registry.store.subjects_with_prefix(wanted.prefix)
     if aliases:
         names = sorted({*names, *(name for name in aliases if name in registry.store.subjects)})
-    found = ((name, version) for name in names for version in _versions(registry, name, wanted))
+    readable = (name for name in names if access.may_read(name))
+    found = ((name, version) for name in readable for version in _versions(registry, name, wanted))
     most = registry.settings.search_limit
     if not wanted.by_association:
         # Replies are made of those of the page only; there may be very many others.
@@ -80,12 +82,12 @@ def _associated(
     return {**reply, "associations": found} if found else None
 
 
-def _aliases(registry: Registry, prefix: str) -> dict[str, list[str]]:
+def _aliases(registry: Registry, prefix: str, access: Access) -> dict[str, list[str]]:
     """Return the aliases of each subject, by the configs below `prefix`."""
     wildcard, bare = prefix.startswith(":*:"), prefix.removeprefix(":*:")
     aliases: dict[str, list[str]] = {}
     for name, config in registry.store.configs.items():
-        if name is None or not config.get("alias"):
+        if name is None or not config.get("alias") or not access.may_read(name):
             continue
         if (parse_name(name).subject if wildcard else name).startswith(bare):
             aliases.setdefault(relative_to(name, config["alias"]), []).append(name)
@@ -97,69 +99,100 @@ def get_by_id(
     schema_id: int,
     subject: str | None,
     *,
+    access: Access,
     format: str = "",
     reference_format: str = "",
     tags: Sequence[str] = (),
     max_id: bool = False,
 ) -> Decision:
-    key, version = _find(registry, schema_id, subject)
+    key, version = _find(registry, schema_id, subject, access)
     highest = registry.store.id_space(context_of(key)).highest_id if max_id else None
     reply = replies.of_id(key, version, formatted(registry, key, version.content, format), highest)
     return Decision((), decorated(registry, key, version, reply, tags, reference_format))
 
 
-def get_text_by_id(registry: Registry, schema_id: int, subject: str | None, *, format: str) -> Decision:
-    name, version = _find(registry, schema_id, subject)
+def get_text_by_id(
+    registry: Registry, schema_id: int, subject: str | None, *, access: Access, format: str
+) -> Decision:
+    name, version = _find(registry, schema_id, subject, access)
     text = formatted(registry, name, version.content, format)
     return Decision((), version.content.text if text is None else text)
 
 
-def _find(registry: Registry, schema_id: int, subject: str | None) -> tuple[str, Version]:
-    key = registry.store.find_id(schema_id, subject)
+def _find(registry: Registry, schema_id: int, subject: str | None, access: Access) -> tuple[str, Version]:
+    key = _use_of_id(registry, schema_id, subject, access)
     version = None if key is None else registry.store.version(*key)
     if key is None or version is None:
         raise errors.schema_not_found(schema_id)
     return key[0], version
 
 
-def uses_of_id(
-    registry: Registry, schema_id: int, subject: str | None, *, deleted: bool
-) -> list[tuple[str, int]]:
-    key = registry.store.find_id(schema_id, subject)
+def _use_of_id(registry: Registry, schema_id: int, subject: str | None, access: Access) -> VersionKey | None:
+    """Return a version with this id; error 403 if only subjects have it that are denied."""
+    is_denied = False
+    for key in registry.store.uses_of_id(schema_id, subject):
+        if not access.is_denied(key[0]):
+            return key
+        is_denied = True
+    if is_denied:
+        raise denied(Operation.GLOBAL_READ)
+    return None
+
+
+def _readable_uses(
+    registry: Registry, schema_id: int, subject: str | None, access: Access, deleted: bool
+) -> list[VersionKey]:
+    key = _use_of_id(registry, schema_id, subject, access)
     if key is None:
         raise errors.schema_not_found()
-    return registry.store.versions_of_id(context_of(key[0]), schema_id, deleted=deleted)
+    uses = registry.store.versions_of_id(context_of(key[0]), schema_id, deleted=deleted)
+    return [use for use in uses if access.may_read(use[0])]
 
 
 def subjects_of_id(
-    registry: Registry, schema_id: int, subject: str | None, offset: int, limit: int, *, deleted: bool
+    registry: Registry,
+    schema_id: int,
+    subject: str | None,
+    offset: int,
+    limit: int,
+    *,
+    access: Access,
+    deleted: bool,
 ) -> Decision:
-    names = [name for name, _ in uses_of_id(registry, schema_id, subject, deleted=deleted)]
+    names = [name for name, _ in _readable_uses(registry, schema_id, subject, access, deleted)]
     return Decision((), page(names, offset, limit, registry.settings.subject_search_limit))
 
 
 def versions_of_id(
-    registry: Registry, schema_id: int, subject: str | None, offset: int, limit: int, *, deleted: bool
+    registry: Registry,
+    schema_id: int,
+    subject: str | None,
+    offset: int,
+    limit: int,
+    *,
+    access: Access,
+    deleted: bool,
 ) -> Decision:
-    uses = uses_of_id(registry, schema_id, subject, deleted=deleted)
+    uses = _readable_uses(registry, schema_id, subject, access, deleted)
     found = [{"subject": name, "version": number} for name, number in uses]
     return Decision((), page(found, offset, limit, registry.settings.search_limit))
 
 
-def get_by_guid(registry: Registry, guid: str, *, format: str) -> Decision:
-    for context, schema_id in _ids(registry, guid):
-        name, version = _find(registry, schema_id, Name(context, "").prefix)
+def get_by_guid(registry: Registry, guid: str, *, access: Access, format: str) -> Decision:
+    for context, schema_id in _ids(registry, guid, access):
+        name, version = _find(registry, schema_id, Name(context, "").prefix, access)
         return Decision((), replies.of_id(None, version, formatted(registry, name, version.content, format)))
     raise errors.schema_not_found(guid)
 
 
-def ids_of_guid(registry: Registry, guid: str) -> Decision:
+def ids_of_guid(registry: Registry, guid: str, *, access: Access) -> Decision:
     return Decision(
-        (), [{"context": context, "id": schema_id} for context, schema_id in _ids(registry, guid)]
+        (), [{"context": context, "id": schema_id} for context, schema_id in _ids(registry, guid, access)]
     )
 
 
-def _ids(registry: Registry, guid: str) -> list[tuple[str, int]]:
+def _ids(registry: Registry, guid: str, access: Access) -> list[tuple[str, int]]:
+    """Return the ids of a schema by context, without those that only denied subjects have."""
     try:
         digest = UUID(guid).bytes
     except ValueError:
@@ -168,7 +201,16 @@ def _ids(registry: Registry, guid: str) -> list[tuple[str, int]]:
         (context, registry.store.id_of(context, digest))
         for context in (DEFAULT_CONTEXT, *registry.store.contexts)
     )
-    return [(context, schema_id) for context, schema_id in found if schema_id is not None]
+    ids = [(context, schema_id) for context, schema_id in found if schema_id is not None]
+    readable = [each for each in ids if _is_readable(registry, *each, access)]
+    if ids and not readable:
+        raise denied(Operation.GLOBAL_READ)
+    return readable
+
+
+def _is_readable(registry: Registry, context: str, schema_id: int, access: Access) -> bool:
+    uses = registry.store.uses_of_id(schema_id, Name(context, "").prefix)
+    return any(not access.is_denied(name) for name, _ in uses)
 
 
 def list_types() -> Decision:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from moldau.registry.authorization import Access
 from moldau.registry.state import contracts, errors, records
 from moldau.registry.state.contracts import Json
 from moldau.registry.state.names import (
     ALL_CONTEXTS,
     DEFAULT_CONTEXT,
     GLOBAL_CONTEXT,
+    Name,
     covers,
     is_top_level,
     is_valid_subject,
@@ -214,8 +216,12 @@ def _is_below(name: str, scope: str | None) -> bool:
 # Contexts
 
 
-def list_contexts(registry: Registry, prefix: str, offset: int, limit: int) -> Decision:
-    contexts = [each for each in (DEFAULT_CONTEXT, *registry.store.contexts) if each.startswith(prefix)]
+def list_contexts(registry: Registry, prefix: str, offset: int, limit: int, *, access: Access) -> Decision:
+    contexts = [
+        each
+        for each in (DEFAULT_CONTEXT, *registry.store.contexts)
+        if each.startswith(prefix) and not access.is_denied(Name(each, "").prefix)
+    ]
     return Decision((), page(contexts, offset, limit, registry.settings.search_limit))
 
 

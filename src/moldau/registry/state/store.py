@@ -226,27 +226,32 @@ class Store:
         schema_id = space.by_guid.get(digest)
         return schema_id if schema_id in space.uses else None
 
-    def use_of(self, context: str, schema_id: int, subject: str = "") -> VersionKey | None:
-        """Return a version with this id: that of `subject`, or of any subject if it is empty."""
+    def use_of(self, context: str, schema_id: int, subject: str) -> VersionKey | None:
+        """Return the version of a subject that has this id."""
         space = self.id_spaces.get(context)
-        uses = space.uses.get(schema_id) if space is not None else None
-        if not uses:
-            return None
-        if subject:
-            return (subject, uses[subject]) if subject in uses else None
-        return next(iter(uses.items()))
+        number = None if space is None else space.uses.get(schema_id, {}).get(subject)
+        return None if number is None else (subject, number)
 
-    def find_id(self, schema_id: int, subject: str | None) -> VersionKey | None:
-        """Return a version with this id. A subject of the default context is searched in all contexts."""
+    def uses_of_id(self, schema_id: int, subject: str | None) -> Iterator[VersionKey]:
+        """Yield the versions with this id that a request for it may show, the best one first.
+
+        They are those of `subject`, or of all subjects of the context that it names. A subject of the default
+        context that does not have the id is searched in all contexts.
+        """
         name = parse_name(subject or "")
-        found = self.use_of(name.context, schema_id, name.qualified if name.subject else "")
-        if found is not None or not name.subject or name.prefix:
-            return found
-        for context in self.contexts:
-            found = self.use_of(context, schema_id, name._replace(context=context).qualified)
+        if name.subject:
+            found = self.use_of(name.context, schema_id, name.qualified)
             if found is not None:
-                return found
-        return self.use_of(name.context, schema_id)
+                yield found
+            if found is not None or name.prefix:
+                return
+            for context in self.contexts:
+                found = self.use_of(context, schema_id, name._replace(context=context).qualified)
+                if found is not None:
+                    yield found
+        space = self.id_spaces.get(name.context)
+        if space is not None:
+            yield from space.uses.get(schema_id, {}).items()
 
     def versions_of_id(self, context: str, schema_id: int, *, deleted: bool) -> list[VersionKey]:
         space = self.id_spaces.get(context)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeVar
 
+from moldau.registry.authorization import Access
 from moldau.registry.state import errors, records, replies
 from moldau.registry.state.associations.queries import of_subject
 from moldau.registry.state.contracts import Json
@@ -46,13 +47,21 @@ def page(items: Iterable[T], offset: int, limit: int, most: int) -> list[T]:
 
 
 def list_subjects(
-    registry: Registry, prefix: str, offset: int, limit: int, *, deleted: bool, deleted_only: bool
+    registry: Registry,
+    prefix: str,
+    offset: int,
+    limit: int,
+    *,
+    deleted: bool,
+    deleted_only: bool,
+    access: Access,
 ) -> Decision:
     subjects = registry.store.subjects
     names = (
         name
         for name in registry.store.subjects_with_prefix(prefix)
         if (not subjects[name].live if deleted_only else deleted or subjects[name].live)
+        and access.may_read(name)
     )
     return Decision((), page(names, offset, limit, registry.settings.subject_search_limit))
 

@@ -191,6 +191,8 @@ def test_schemas_are_checked_and_deleted(console: Api, topic: str) -> None:
 @pytest.mark.browser
 def test_a_schema_is_registered_in_the_browser(console: Api, browser: Any, topic: str) -> None:
     with opened_page(browser, f"http://127.0.0.1:{console.port}") as page:
+        page.goto(f"/schemas?q=no-{topic}")
+        expect(page.get_by_role("table", name="Schemas").locator("tbody tr")).to_have_count(0)
         page.goto("/schemas")
         page.get_by_role("button", name="Register schema").click()
         dialog = page.get_by_role("dialog")
@@ -227,6 +229,7 @@ def test_a_connector_is_created_controlled_and_deleted(
         admin.create_topics([NewTopic(topic, 1, 1)])
     with opened_page(browser, f"http://127.0.0.1:{connected.port}") as page:
         page.goto("/connectors")
+        expect(page.get_by_role("table", name="Connectors")).to_be_visible()
         page.get_by_role("button", name="Create connector").click()
         dialog = page.get_by_role("dialog")
         dialog.get_by_label("Name", exact=True).fill(topic)

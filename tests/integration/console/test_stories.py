@@ -72,6 +72,24 @@ def test_a_topic_is_created_found_and_deleted(page: Any, topic: str) -> None:
     expect(page.get_by_role("alert")).to_contain_text(topic)
 
 
+def test_a_table_without_rows_is_a_table(page: Any, bootstrap: str, topic: str) -> None:
+    create(bootstrap, topic)
+    for path, name in (
+        (f"/topics?q=no-{topic}", "Topics"),
+        (f"/groups?q=no-{topic}", "Groups"),
+        (f"/topics/{topic}/groups", "Groups"),
+        (f"/topics/{topic}/messages", "Messages"),
+    ):
+        page.goto(path)
+        table = page.get_by_role("table", name=name, exact=True)
+        expect(table).to_be_visible()
+        expect(table.locator("tbody tr")).to_have_count(0)
+        expect(page.locator("main p.empty")).to_be_visible()
+    for path, name in (("/users", "Users"), ("/quotas", "Quotas"), ("/", "Lag verdicts")):
+        page.goto(path)
+        expect(page.get_by_role("table", name=name)).to_be_visible()
+
+
 def test_a_refusal_says_why_and_escape_returns_the_focus(page: Any, bootstrap: str, topic: str) -> None:
     create(bootstrap, topic)
     page.goto("/topics")

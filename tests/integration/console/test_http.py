@@ -104,6 +104,38 @@ def test_what_pages_offer_to_copy_runs(console: Api, bootstrap: str, topic: str)
         assert done.returncode == 0 and topic in done.stdout, commands[index]
 
 
+def test_every_page_offers_command_curl_and_python(console: Api, bootstrap: str, topic: str) -> None:
+    create(bootstrap, topic, 60)
+    messages = f"/topics/{topic}/messages"
+    written = console("POST", messages, {"value": '{"n": 1}', "partition": 3})
+    assert written.status == 201
+    for path in (
+        "/schemas",
+        "/connectors",
+        "/pipelines",
+        "/sql",
+        "/acls",
+        messages,
+        f"{messages}?filter=n&partition=3",
+        f"{messages}/3/0",
+    ):
+        assert len(copied(console, path)) == 3 and all(copied(console, path)), path
+    command, _, python = copied(console, f"{messages}?expression=value.n+%3D%3D+1&partition=3")
+    script = run(sys.executable, "-c", python)
+    assert script.count("'offset': 0") == 1
+    assert command.startswith("# ") and '{"n": 1}' in run("bash", "-c", command.replace("10000", "3000"))
+
+
+def run(*command: str) -> str:
+    """Return what a copied command prints; Kafka's tools are those of this installation."""
+    tools = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=60, check=False, env={**os.environ, "PATH": tools}
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 @pytest.mark.parametrize(
     "path", ["/nope", "/topics/nope", "/topics/nope/partitions", "/groups/nope", "/brokers/77"]
 )

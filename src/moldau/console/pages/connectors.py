@@ -15,10 +15,12 @@ from moldau.console.login.roles import Role
 from moldau.console.records.masking import MASK
 from moldau.console.services import ConnectClient, ConnectError
 from moldau.console.web.call import Call, CopyAs, Done, Page, Refused
-from moldau.console.web.commands import curl, start_command
+from moldau.console.web.commands import curl, json_script, start_command
 from moldau.console.web.forms import Form, InvalidField
 from moldau.console.web.rendering import fragment
 
+#: Where a worker's REST API usually is, for a console without one.
+_USUAL_URL: Final = "http://localhost:8083"
 _ACTIONS: Final = {"pause": "paused", "resume": "resumed", "stop": "stopped", "restart": "restarted"}
 _FIELD: Final = "config."
 #: Names and values of a configuration that may contain secrets.
@@ -35,16 +37,17 @@ async def connectors(call: Call) -> Page:
     await call.snapshot()
     connect = call.services.connect
     if connect is None:
-        start = start_command(call, "--connect", "http://localhost:8083", "connect.url")
+        start = start_command(call, "--connect", _USUAL_URL, "connect.url")
         data: dict[str, Any] = {"configured": False, "connectors": []}
-        return Page("connectors", "Connectors", data, {"plugins": [], "start": start})
+        extra = {"plugins": [], "start": start}
+        return Page("connectors", "Connectors", data, extra, _copy(call, _USUAL_URL, "/connectors"))
     found, plugins = await asyncio.gather(
         connect("GET", "/connectors", expand="status"), connect("GET", "/connector-plugins")
     )
     rows = [_row(name, each.get("status") or {}) for name, each in sorted((found or {}).items())]
     data = {"configured": True, "connectors": rows}
     extra = {"plugins": sorted(plugins or [], key=lambda each: str(each.get("class")))}
-    return Page("connectors", "Connectors", data, extra, _copy(call, connect, "/connectors"))
+    return Page("connectors", "Connectors", data, extra, _copy(call, connect.url, "/connectors"))
 
 
 async def connector(call: Call) -> Page:
@@ -68,7 +71,7 @@ async def connector(call: Call) -> Page:
         "config": _shown_config(call, found.get("config") or {}),
         "topics": topics,
     }
-    return Page("connector", name, data, {}, _copy(call, connect, path))
+    return Page("connector", name, data, {}, _copy(call, connect.url, path))
 
 
 async def plugin_form(call: Call) -> Response:
@@ -234,7 +237,6 @@ def _config(form: Form) -> dict[str, str]:
     return config
 
 
-def _copy(call: Call, connect: ConnectClient, path: str) -> CopyAs:
-    url = connect.url + path
-    python = f"import json\nfrom urllib.request import urlopen\n\nprint(json.load(urlopen({url!r})))"
-    return CopyAs(shlex.join(["curl", url]), curl(call), python)
+def _copy(call: Call, base: str, path: str) -> CopyAs:
+    url = base + path
+    return CopyAs(shlex.join(["curl", url]), curl(call), json_script(url))

@@ -18,6 +18,8 @@ from moldau.console.web.commands import curl, start_command
 
 _MOST: Final = 500
 _MOST_BYTES: Final = 4 * 1024 * 1024
+#: Where `moldau pipeline` keeps its state, for a console without a folder.
+_USUAL_FOLDER: Final = "state/pipelines"
 _RUNNING: Final = ("starting", "running", "waiting")
 
 
@@ -28,8 +30,8 @@ async def pipelines(call: Call) -> Page:
     if folder is not None:
         rows = [_summary(each) for each in await asyncio.to_thread(_read_all, Path(folder))]
     data = {"configured": folder is not None, "folder": folder, "pipelines": rows}
-    start = start_command(call, "--pipelines", "state/pipelines", "pipelines.folder")
-    copy = CopyAs() if folder is None else _copy(call, folder, "list", "folder.names()")
+    start = start_command(call, "--pipelines", _USUAL_FOLDER, "pipelines.folder")
+    copy = _copy(call, folder or _USUAL_FOLDER, "list", "folder.names()")
     return Page("pipelines", "Pipelines", data, {"start": start}, copy)
 
 

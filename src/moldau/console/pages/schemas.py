@@ -15,6 +15,8 @@ from moldau.console.web.commands import curl, registry_script, start_command
 from moldau.console.web.forms import checked_number
 
 PAGE_SIZE: Final = 50
+#: Where a registry usually is, for a console without one.
+_USUAL_URL: Final = "http://localhost:8081"
 _TYPES: Final = ("AVRO", "JSON", "PROTOBUF")
 LEVELS: Final = (
     "BACKWARD",
@@ -31,9 +33,9 @@ async def schemas(call: Call) -> Page:
     await call.snapshot()
     registry = call.services.registry
     if registry is None:
-        url = "http://localhost:8081"
-        extra = {**_empty(), "start": start_command(call, "--registry", url, "schema.registry.url")}
-        return Page("schemas", "Schemas", {"configured": False, "subjects": [], "total": 0}, extra)
+        extra = {**_empty(), "start": start_command(call, "--registry", _USUAL_URL, "schema.registry.url")}
+        data = {"configured": False, "subjects": [], "total": 0}
+        return Page("schemas", "Schemas", data, extra, _copy(call, "/subjects", "registry.subjects()"))
     query = call.query("q").strip().lower()
     names = [each for each in sorted(await registry.subjects()) if query in each.lower()]
     number = checked_number(call.query("page", "1"), "Page", least=1, most=1_000_000)
@@ -91,7 +93,7 @@ async def schema(call: Call) -> Page:
 
 def _copy(call: Call, path: str, expression: str) -> CopyAs:
     """Kafka has no tool for schemas; the registry has a REST API."""
-    url = call.services.registry_url or ""
+    url = call.services.registry_url or _USUAL_URL
     return CopyAs(shlex.join(["curl", url.rstrip("/") + path]), curl(call), registry_script(url, expression))
 
 

@@ -19,18 +19,18 @@ _EXAMPLE: Final = "SHOW TOPICS;"
 
 async def sql(call: Call) -> Page:
     await call.snapshot()
+    enabled = call.services.sql is not None
     data = {
-        "configured": call.services.sql is not None,
+        "configured": enabled,
         "masked": bool(call.settings.masked),
         "topics": sorted(call.view.snapshot.topics)[:500],
     }
     copy = CopyAs(
         tool(call, "moldau", "sql", "-e", _EXAMPLE),
-        curl(call, call.url("sql"), statements=_EXAMPLE),
+        curl(call, call.url("sql"), statements=_EXAMPLE) if enabled else curl(call),
         sql_script(call, _EXAMPLE),
     )
-    extra = {"start": start_command(call, "--sql")}
-    return Page("sql", "SQL", data, extra, copy if data["configured"] else CopyAs())
+    return Page("sql", "SQL", data, {"start": start_command(call, "--sql")}, copy)
 
 
 async def begin(call: Call) -> Response:

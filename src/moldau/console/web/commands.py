@@ -32,12 +32,31 @@ def start_command(call: Call, option: str, value: str = "", setting: str = "") -
 
 def curl(call: Call, path: str | None = None, **fields: Any) -> str:
     """Return the curl line of this page, or of an action with its fields."""
-    url = call.request.url
-    target = f"{url.scheme}://{url.netloc}{call.here if path is None else path}"
+    target = page_url(call, path)
     parts = ["curl", "-H", "Accept: application/json"]
     for name, value in fields.items():
         parts += ["--data-urlencode", f"{name}={value}"]
     return " ".join(shlex.quote(each) for each in [*parts, target])
+
+
+def page_url(call: Call, path: str | None = None) -> str:
+    """Return the URL of this page, or of a path of the console."""
+    url = call.request.url
+    return f"{url.scheme}://{url.netloc}{call.here if path is None else path}"
+
+
+def json_script(url: str) -> str:
+    """Return a Python script that prints the JSON of a URL."""
+    return "\n".join(
+        [
+            "import json",
+            "from urllib.request import Request, urlopen",
+            "",
+            f'request = Request({url!r}, headers={{"Accept": "application/json"}})',
+            "with urlopen(request) as answer:",
+            "    print(json.load(answer))",
+        ]
+    )
 
 
 def sql_script(call: Call, statements: str) -> str:

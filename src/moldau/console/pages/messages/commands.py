@@ -10,7 +10,7 @@ from moldau.console.cluster.snapshot import Topic
 from moldau.console.pages.messages.choice import Choice
 from moldau.console.records.reading import BEGINNING, TIME
 from moldau.console.web.call import Call, CopyAs
-from moldau.console.web.commands import curl, records_script, tool
+from moldau.console.web.commands import curl, json_script, page_url, records_script, tool
 
 #: kafka-console-consumer reads one partition, or the beginning of all.
 _MOST_COMMANDS: Final = 8
@@ -20,10 +20,10 @@ _TIMEOUT_MS: Final = "10000"
 def copy_as(call: Call, topic: Topic, choice: Choice, begin: Mapping[int, int]) -> CopyAs:
     """Return the same choice of records; `begin` is where each partition was read from."""
     if choice.filtered:
-        return CopyAs(_search(call, topic, choice), curl(call), "")
+        return CopyAs(_search(call, topic, choice), curl(call), json_script(page_url(call)))
     every = len(choice.partitions) == len(topic.partitions) > 1
     partitions = f"range({len(topic.partitions)})" if every else repr(choice.partitions)
-    if choice.start.kind == BEGINNING:
+    if choice.start.kind == BEGINNING or not begin:
         seek = ["consumer.seek_to_beginning()"]
     elif choice.start.kind == TIME:
         seek = [f"consumer.seek_to_timestamp({choice.start.at})"]
@@ -33,7 +33,7 @@ def copy_as(call: Call, topic: Topic, choice: Choice, begin: Mapping[int, int]) 
             f"    consumer.seek(TopicPartition({topic.name!r}, number), offset)",
         ]
     script = records_script(call, topic.name, partitions, choice.limit, *seek)
-    return CopyAs(_commands(call, topic, choice, begin), curl(call), script if begin else "")
+    return CopyAs(_commands(call, topic, choice, begin), curl(call), script)
 
 
 def copy_one(call: Call, topic: str, partition: int, offset: int) -> CopyAs:
@@ -46,15 +46,14 @@ def copy_one(call: Call, topic: str, partition: int, offset: int) -> CopyAs:
 
 
 def _search(call: Call, topic: Topic, choice: Choice) -> str:
-    """Return a search for text; no tool of Kafka evaluates expressions."""
-    if choice.expression or choice.partition:
-        return ""
+    """Return a search for text; no tool of Kafka evaluates expressions, so that a comment has them."""
+    begin = ["--partition", str(choice.partitions[0]), "--offset", "earliest"] if choice.partition else []
     reading = tool(
         call,
         "kafka-console-consumer",
         "--topic",
         topic.name,
-        "--from-beginning",
+        *(begin or ["--from-beginning"]),
         "--timeout-ms",
         _TIMEOUT_MS,
         "--property",
@@ -62,11 +61,16 @@ def _search(call: Call, topic: Topic, choice: Choice) -> str:
         "--property",
         "print.headers=true",
     )
-    return f"{reading} | grep -i -F -- {shlex.quote(choice.filter)}"
+    if choice.filter:
+        reading += f" | grep -i -F -- {shlex.quote(choice.filter)}"
+    if choice.expression:
+        expression = " ".join(choice.expression.split())
+        reading = f"# Before the selection by: {expression}\n{reading}"
+    return reading
 
 
 def _commands(call: Call, topic: Topic, choice: Choice, begin: Mapping[int, int]) -> str:
-    if choice.start.kind == BEGINNING and not choice.partition:
+    if not begin or (choice.start.kind == BEGINNING and not choice.partition):
         limit = ("--max-messages", str(choice.limit))
         return tool(call, "kafka-console-consumer", "--topic", topic.name, "--from-beginning", *limit)
     lines = [

@@ -52,7 +52,6 @@ class PortMonitor(LagMonitor):
             worst,
             status["complete"],
             partitions,
-            status["totallag"],
             status["reason"],
         )
         return LagSnapshot(1, groups={self._group: group})

@@ -7,15 +7,18 @@ import asyncio
 from moldau.base.backoff import Backoff
 from moldau.lag.alerts import Webhook, alert_document
 from moldau.lag.evaluation.rules import Status
-from moldau.lag.evaluation.verdicts import GroupLag, LagSnapshot
+from moldau.lag.evaluation.verdicts import GroupLag, LagSnapshot, PartitionLag
 from moldau.lag.monitor import StatusChange, changes
 from tests.harness.lag.webhook import Receiver
 
 QUICK = Backoff(0.01, 0.02)
 
 
+PARTITION = PartitionLag("orders", 0, Status.OK, True, 1.0, 3, 10, 0, 7, None, None, None)
+
+
 def group(name: str, status: Status = Status.STOP, reason: str | None = "Because.") -> GroupLag:
-    return GroupLag(name, "classic", "Empty", 0, status, 1.0, (), 7, reason)
+    return GroupLag(name, "classic", "Empty", 0, status, 1.0, (PARTITION,), reason)
 
 
 def change(name: str, after: Status = Status.STOP) -> StatusChange:

@@ -64,8 +64,9 @@ class History:
     def add_lag(self, lag: LagSnapshot) -> None:
         for name, group in lag.groups.items():
             points = self._lag.setdefault(name, deque(maxlen=_MOST_LAG_POINTS))
-            if not points or points[-1][0] < lag.time_ms:
-                points.append((lag.time_ms, group.total_lag))
+            total = group.total_lag
+            if total is not None and (not points or points[-1][0] < lag.time_ms):
+                points.append((lag.time_ms, total))
         for name in self._lag.keys() - lag.groups.keys():
             del self._lag[name]
 

@@ -34,7 +34,7 @@ async def groups(call: Call) -> Page:
     query = call.query("q").strip().lower()
     found = [each for each in snapshot.groups.values() if query in each.group_id.lower()]
     if call.query("sort") == "lag":
-        found.sort(key=lambda each: -_total(call.view.lag.groups.get(each.group_id)))
+        found.sort(key=lambda each: -(_total(call.view.lag.groups.get(each.group_id)) or 0))
     number = checked_number(call.query("page", "1"), "Page", least=1, most=1_000_000)
     rows, pages = paged(found, number, PAGE_SIZE)
     data = {
@@ -133,8 +133,8 @@ async def _members(call: Call, listing: GroupListing) -> list[dict[str, Any]]:
     ]
 
 
-def _total(lag: GroupLag | None) -> int:
-    return 0 if lag is None else lag.total_lag
+def _total(lag: GroupLag | None) -> int | None:
+    return None if lag is None else lag.total_lag
 
 
 def _row(listing: GroupListing, lag: GroupLag | None) -> dict[str, Any]:

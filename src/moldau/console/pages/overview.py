@@ -21,7 +21,9 @@ _HEARTBEAT_S: Final = 10.0
 async def overview(call: Call) -> Page:
     snapshot = await call.snapshot()
     word, reason = snapshot.health
-    lags = sorted(call.view.lag.groups.values(), key=lambda each: (each.status, each.total_lag), reverse=True)
+    lags = sorted(
+        call.view.lag.groups.values(), key=lambda each: (each.status, each.total_lag or 0), reverse=True
+    )
     data: dict[str, Any] = {
         "health": word,
         "reason": reason,

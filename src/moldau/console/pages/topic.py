@@ -92,7 +92,7 @@ async def groups(call: Call) -> Page:
                     "state": lag.state,
                     "status": max(each.status for each in own).name,
                     "partitions": len(own),
-                    "lag": sum(each.lag or 0 for each in own),
+                    "lag": lag.topic_lags.get(topic.name, 0 if lag.offsets_read else None),
                     "lag_seconds": max(
                         (each.lag_seconds for each in own if each.lag_seconds is not None), default=None
                     ),

@@ -51,9 +51,10 @@ class Judge:
             status=status,
             complete=whole / len(partitions) if partitions else 0.0,
             partitions=tuple(partitions),
-            total_lag=sum(each.lag or 0 for each in partitions),
             reason=worst.reason if worst else None,
             error=group.observed.error,
+            unread=frozenset(each.topic for each in group.observed.unread - group.committed.keys()),
+            offsets_read=group.offsets_read,
         )
 
     def _partition(self, group: GroupState, partition: TopicPartition) -> PartitionLag:
@@ -90,7 +91,14 @@ class Judge:
             member_id=owner.member_id if owner else "",
             client_id=owner.client_id if owner else "",
             host=owner.host.lstrip("/") if owner else "",
+            exists=self._exists(partition),
         )
+
+    def _exists(self, partition: TopicPartition) -> bool:
+        if partition.topic in self.round.missing_topics:
+            return False
+        count = self.round.partition_counts.get(partition.topic)
+        return count is None or partition.partition < count
 
     def _status(self, history: CommitHistory, ends: EndOffsets, lag: int, now_ms: int) -> Status:
         commits, rules = history.commits(), self.rules

@@ -49,6 +49,8 @@ class GroupState:
     observed: GroupObservation
     #: When the group was listed.
     seen_ms: int
+    #: Whether the committed offsets could be read so far.
+    offsets_read: bool = False
     committed: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
     histories: dict[TopicPartition, CommitHistory] = field(default_factory=dict)
     owners: dict[TopicPartition, Member] = field(default_factory=dict)
@@ -132,6 +134,7 @@ class LagState:
             self._observe_members(group, observed, found.time_ms)
         if observed.committed is None:
             return
+        group.offsets_read = True
         before = group.committed
         read = {at: each for at, each in observed.committed.items() if at.topic not in deleted}
         group.committed = read | self._kept(group, observed, found, deleted)

@@ -34,6 +34,8 @@ class PartitionLag:
     client_id: str = ""
     host: str = ""
     reason: str | None = None
+    #: False if the group has committed an offset of a partition that the topic does not have.
+    exists: bool = True
 
     @property
     def lag_seconds(self) -> float | None:
@@ -43,7 +45,11 @@ class PartitionLag:
 
 @dataclass(frozen=True, slots=True)
 class GroupLag:
-    """The lag of a group. Its status is the worst of its partitions; `error` says what could not be read."""
+    """The lag of a group. Its status is the worst of its partitions; `error` says what could not be read.
+
+    `unread` are the topics with committed offsets that could not be read, `offsets_read` is False if none
+    could be read so far.
+    """
 
     group: str
     type: str
@@ -52,9 +58,28 @@ class GroupLag:
     status: Status
     complete: float
     partitions: tuple[PartitionLag, ...]
-    total_lag: int
     reason: str | None
     error: str | None = None
+    unread: frozenset[str] = frozenset()
+    offsets_read: bool = True
+
+    @property
+    def topic_lags(self) -> dict[str, int | None]:
+        """The lag by topic, None if that of a partition is unknown: a part would look like less lag."""
+        sums: dict[str, int | None] = {}
+        for each in self.partitions:
+            if each.committed is None or (each.lag is None and not each.exists):
+                continue
+            total = sums.get(each.topic, 0)
+            sums[each.topic] = None if total is None or each.lag is None else total + each.lag
+        return sums | dict.fromkeys(self.unread)
+
+    @property
+    def total_lag(self) -> int | None:
+        """The lag in records over all partitions; None if a part of it is unknown."""
+        lags = list(self.topic_lags.values())
+        known = [each for each in lags if each is not None]
+        return sum(known) if self.offsets_read and len(known) == len(lags) else None
 
     @property
     def burrow_status(self) -> Status:

@@ -1,6 +1,7 @@
 """Verdicts in the JSON of Burrow's HTTP API, version 3.
 
-The members `lag_seconds` and `reason` are ours; Burrow's clients ignore members that they do not know.
+A `totallag` of which a part is unknown is null. The members `lag_seconds` and `reason` are ours; Burrow's
+clients ignore members that they do not know.
 Commits carry the time at which they were observed, as `timestamp` and as `observedAt`.
 """
 
@@ -44,7 +45,7 @@ def _status(
     partitions: list[Json],
     partition_count: int,
     maxlag: Json | None,
-    total: int,
+    total: int | None,
 ) -> Json:
     return {
         "cluster": cluster,

@@ -113,29 +113,31 @@ def add_group(scrape: Scrape, cluster: str, group: GroupLag) -> None:
     scrape.add(GROUP_COMPLETE, group.complete, group.group)
     scrape.add(BURROW_STATUS, int(group.burrow_status), cluster, group.group)
     committed: dict[str, int] = {}
-    lags: dict[str, int] = {}
     for each in group.partitions:
-        if each.committed is None or each.lag is None:
-            continue
-        committed[each.topic] = committed.get(each.topic, 0) + each.committed
-        lags[each.topic] = lags.get(each.topic, 0) + each.lag
-        _add_partition(scrape, cluster, group.group, each)
+        if each.committed is not None:
+            committed[each.topic] = committed.get(each.topic, 0) + each.committed
+            _add_partition(scrape, cluster, group.group, each, each.committed)
     for topic, offsets in committed.items():
-        scrape.add(exporter.GROUP_OFFSET_SUM, offsets, group.group, topic)
-        scrape.add(exporter.GROUP_LAG_SUM, lags[topic], group.group, topic)
+        if topic not in group.unread:
+            scrape.add(exporter.GROUP_OFFSET_SUM, offsets, group.group, topic)
+    for topic, lag in group.topic_lags.items():
+        if lag is not None:
+            scrape.add(exporter.GROUP_LAG_SUM, lag, group.group, topic)
 
 
-def _add_partition(scrape: Scrape, cluster: str, group: str, lag: PartitionLag) -> None:
+def _add_partition(scrape: Scrape, cluster: str, group: str, lag: PartitionLag, committed: int) -> None:
     labels = (group, lag.topic, lag.partition)
-    scrape.add(exporter.GROUP_OFFSET, lag.committed or 0, *labels)
-    scrape.add(exporter.GROUP_LAG, lag.lag or 0, *labels)
-    scrape.add(BURROW_LAG, lag.lag or 0, cluster, *labels)
+    scrape.add(exporter.GROUP_OFFSET, committed, *labels)
+    if lag.lag is None:
+        return
+    scrape.add(exporter.GROUP_LAG, lag.lag, *labels)
+    scrape.add(BURROW_LAG, lag.lag, cluster, *labels)
     if lag.lag_seconds is not None:
         scrape.add(exporter.GROUP_LAG_SECONDS, lag.lag_seconds, *labels)
     if lag.judged:
         scrape.add(PARTITION_STATUS, int(lag.status), *labels)
     if lag.complete == 1.0:
-        scrape.add(BURROW_COMMITTED, lag.committed or 0, cluster, *labels)
+        scrape.add(BURROW_COMMITTED, committed, cluster, *labels)
         scrape.add(BURROW_PARTITION_STATUS, int(lag.status), cluster, *labels)
 
 
@@ -143,5 +145,6 @@ def _burrow_total(cluster: str, snapshot: LagSnapshot) -> str:
     lines = [
         f"{_BURROW_TOTAL}{labels_text(_BURROW_GROUP, (cluster, each.group))} {each.total_lag}\n"
         for each in snapshot.groups.values()
+        if each.total_lag is not None
     ]
     return _BURROW_TOTAL_HEADER + "".join(lines)

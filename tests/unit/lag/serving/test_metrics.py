@@ -11,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from moldau.lag.evaluation.rules import Status
 from moldau.lag.evaluation.verdicts import GroupLag, LagSnapshot, PartitionLag
+from moldau.lag.serving.burrow import group_status
 from moldau.lag.serving.metrics import FAMILIES, render
 from moldau.metrics.catalog.table import FAMILIES as NODE_FAMILIES
 from moldau.metrics.end_offsets import Age
@@ -52,7 +53,6 @@ SNAPSHOT = LagSnapshot(
                 partition(1, committed=None, lag=None, age=None, judged=False),
                 partition(2, complete=0.5, judged=False),
             ),
-            10,
             None,
         )
     },
@@ -91,6 +91,30 @@ def test_partitions_without_a_commit_or_a_verdict_have_no_samples() -> None:
     assert ("kafka_consumergroup_lag", NAME, "2", "orders") in found
     assert ("moldau_lag_status", NAME, "2", "orders") not in found
     assert ("burrow_kafka_topic_partition_status", "c", NAME, "2", "orders") not in found
+
+
+def test_a_sum_is_complete_or_missing() -> None:
+    """A sum of the known lags would look like a group that has caught up."""
+    partitions = (
+        partition(0),
+        partition(1, end_offset=None, lag=None, age=None, judged=False),
+        partition(0, topic="clicks"),
+        # A partition that does not exist has no lag to wait for.
+        partition(9, topic="clicks", end_offset=None, lag=None, age=None, judged=False, exists=False),
+        partition(0, topic="unread"),
+    )
+    unread = frozenset({"unread"})
+    group = GroupLag("g", "classic", "Stable", 1, Status.OK, 1.0, partitions, None, unread=unread)
+    found = samples(render("c", LagSnapshot(groups={"g": group}), None, "")[1].decode(), open_metrics=False)
+    assert {key: value for key, value in found.items() if key[0].endswith("_sum")} == {
+        ("kafka_consumergroup_lag_sum", "g", "clicks"): 5,
+        ("kafka_consumergroup_current_offset_sum", "g", "orders"): 20,
+        ("kafka_consumergroup_current_offset_sum", "g", "clicks"): 20,
+    }
+    assert ("kafka_consumergroup_lag", "g", "1", "orders") not in found
+    assert found["kafka_consumergroup_current_offset", "g", "1", "orders"] == 10
+    assert ("burrow_kafka_consumer_lag_total", "c", "g") not in found
+    assert group_status("c", "g", group, all_partitions=True)["totallag"] is None
 
 
 def test_names_that_nodes_serve_too_are_declared_once() -> None:

@@ -47,7 +47,7 @@ def _group_table(groups: Iterable[GroupLag]) -> Table:
             each.state,
             str(each.members),
             str(len(each.partitions)),
-            str(each.total_lag),
+            _UNKNOWN if each.total_lag is None else str(each.total_lag),
             _seconds(longest),
             _status(each.status, each.judged, _observed(each)),
         )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final, NamedTuple
 
 from moldau.base.errors import KafkaError
@@ -62,6 +63,8 @@ class TaskSlot:
         #: Whether the task still exists when it is not wanted here, so that its status is UNASSIGNED.
         self._exists = True
         self._running: HostedTask | None = None
+        #: How many tasks the slot has started; reports of earlier ones, which may still run, are ignored.
+        self._incarnation = 0
         #: What the running, or the failed, task was started for.
         self._current: Wanted | None = None
         self._failed = False
@@ -136,8 +139,10 @@ class TaskSlot:
             logger.warning("Task %s cannot start yet: %s", self.id, error)
             self._retry_at = now + _PREPARE_AGAIN_S
             return
+        self._incarnation += 1
         try:
-            self._running = self._host.run(self._spec_of(self.id, wanted.paused), self._on_event)
+            spec = self._spec_of(self.id, wanted.paused)
+            self._running = self._host.run(spec, partial(self._on_event, self._incarnation))
         except (ConnectError, KafkaError) as error:
             self._fail(trace_of(error))
 
@@ -153,7 +158,10 @@ class TaskSlot:
         if running is not None and not await running.stop(self._shutdown_timeout_s):
             logger.warning("Task %s did not stop in time and was interrupted", self.id)
 
-    def _on_event(self, event: Event | None, detail: str | None) -> None:
+    def _on_event(self, incarnation: int, event: Event | None, detail: str | None) -> None:
+        if incarnation != self._incarnation:
+            # A task that did not stop in time and was replaced.
+            return
         if event is Event.TOPIC and detail is not None:
             self._reports.topic(detail, self.id)
         elif event is Event.METRICS and detail is not None:

@@ -233,6 +233,49 @@ async def test_associations_with_denied_subjects_are_not_shown() -> None:
 
 
 @on_a_loop
+async def test_changes_of_associations_need_permissions_for_their_subjects() -> None:
+    registry = await _with_secrets()
+    named = {"resourceName": "t", "resourceNamespace": "secret", "resourceId": "id-t"}
+    owned = {**named, "associations": [{"associationType": "value", "schema": {"schema": '"int"'}}]}
+    weak = {"associationType": "key", "subject": ":.secret:orders", "lifecycle": "WEAK"}
+    shared = {"resourceName": "s", "resourceNamespace": "n", "resourceId": "id-s", "associations": [weak]}
+    assert (await registry.ask("POST", "/associations", owned)).status == 200
+    records = list(registry.log.records)
+    update = {**named, "associations": [{"associationType": "value", "lifecycle": "WEAK"}]}
+    remove = {"associationType": "value", "opType": "DELETE", "cascadeLifecycle": True}
+    create = {**weak, "opType": "CREATE"}
+    cascade = "/associations/resources/id-t?cascadeLifecycle=true"
+
+    async def statuses(*rules: str) -> list[int]:
+        """Return how Alice's requests are answered; those of a batch as their error codes."""
+        send = await _asker("; ".join((*rules, "allow User:alice GLOBAL_COMPATIBILITY_WRITE *")), registry)
+        single = [
+            (await send(ALICE, *request)).status
+            for request in (
+                ("POST", "/associations?dryRun=true", owned),
+                ("POST", "/associations", {**owned, "resourceName": "u", "resourceId": "id-u"}),
+                ("POST", "/associations", shared),
+                ("PUT", "/associations/resources/id-t", update),
+                ("DELETE", cascade, None),
+            )
+        ]
+        batch = {"requests": [{**shared, "associations": [create]}, {**named, "associations": [remove]}]}
+        answer = await send(ALICE, "POST", "/associations:batchMutate", batch)
+        results = [each.get("error", {}).get("error_code", 200) for each in answer.json["results"]]
+        return single + results
+
+    assert await statuses() == [403] * 5 + [40301] * 2
+    assert await statuses("allow User:alice SUBJECT_WRITE n*") == [403] * 5 + [40301] * 2
+    assert registry.log.records == records
+    write = "allow User:alice SUBJECT_WRITE :.secret:*"
+    assert await statuses(write) == [200, 200, 200, 422, 403, 200, 40301]
+    assert (await registry.ask("GET", "/subjects/:.secret:t-value/versions")).json == [1]
+    delete = "allow User:alice SUBJECT_DELETE :.secret:t-value"
+    assert await statuses(write, delete) == [200, 200, 200, 422, 204, 200, 40410]
+    assert (await registry.ask("GET", "/subjects/:.secret:t-value/versions?deleted=true")).status == 404
+
+
+@on_a_loop
 async def test_responses_are_kept_for_the_principal_that_may_see_them() -> None:
     registry = await TestRegistry().start()
     await registry.register("orders", '"string"')

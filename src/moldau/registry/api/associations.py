@@ -65,7 +65,7 @@ def _context(call: Call) -> str:
 def _create(registry: Registry, call: Call) -> Decision:
     dry_run = call.flag("dryRun")
     request = resource_request(call.json(), create=True, dry_run=dry_run)
-    return associate(registry, _context(call), request, create=True, dry_run=dry_run)
+    return associate(registry, _context(call), request, create=True, dry_run=dry_run, access=call.access)
 
 
 def _update(registry: Registry, call: Call) -> Decision:
@@ -76,7 +76,7 @@ def _update(registry: Registry, call: Call) -> Decision:
             "Resource ID in the path parameter does not match the resource ID in the request body",
         )
     request = resource_request(body, create=False, dry_run=dry_run)
-    return associate(registry, _context(call), request, create=False, dry_run=dry_run)
+    return associate(registry, _context(call), request, create=False, dry_run=dry_run, access=call.access)
 
 
 def _delete(registry: Registry, call: Call) -> Decision:
@@ -87,6 +87,7 @@ def _delete(registry: Registry, call: Call) -> Decision:
         wanted,
         cascade=call.flag("cascadeLifecycle"),
         dry_run=call.flag("dryRun"),
+        access=call.access,
     )
 
 
@@ -216,10 +217,19 @@ def _operation(call: Call, body: Json, kind: str, dry_run: bool) -> Any:
             [operation] = body["associations"]
             wanted = Wanted(body.get("resourceType") or TOPIC, [operation.get("associationType") or "value"])
             cascade = bool(operation.get("cascadeLifecycle"))
-            return dissociate(registry, str(body.get("resourceId")), wanted, cascade=cascade, dry_run=dry_run)
+            return dissociate(
+                registry,
+                str(body.get("resourceId")),
+                wanted,
+                cascade=cascade,
+                dry_run=dry_run,
+                access=call.access,
+            )
         create = kind == "CREATE"
         request = resource_request(body, create=create, dry_run=dry_run)
-        return associate(registry, _context(call), request, create=create, dry_run=dry_run)
+        return associate(
+            registry, _context(call), request, create=create, dry_run=dry_run, access=call.access
+        )
 
     return decide
 

@@ -1,6 +1,8 @@
 """Creating, changing and deleting the associations of a resource.
 
-Schemas of a request are registered by the same decision, so that either everything is stored or nothing.
+Schemas of a request are registered by the same decision, so that either everything is stored or nothing. An
+association changes what can be done with its subject, so it needs SUBJECT_WRITE on the subject; a cascading
+delete also needs SUBJECT_DELETE.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
+from moldau.registry.authorization import Access, Operation
 from moldau.registry.state import errors, records
 from moldau.registry.state.associations.queries import (
     STRONG,
@@ -35,16 +38,22 @@ from moldau.registry.state.subjects import delete_subject, removal_of
 
 
 def associate(
-    registry: Registry, context: str, request: ResourceRequest, *, create: bool, dry_run: bool
+    registry: Registry,
+    context: str,
+    request: ResourceRequest,
+    *,
+    create: bool,
+    dry_run: bool,
+    access: Access,
 ) -> Decision:
     """Create the associations of a resource, or (without `create`) also change existing ones."""
-    associations = [_resolved(registry, context, each) for each in request.associations]
+    associations = [_resolved(registry, context, each, access) for each in request.associations]
     existing = _existing(registry, request, create, dry_run)
     checked: list[Association] = []
     unchanged: set[str] = set()
     for each in associations:
         old = existing.get(each.association_type)
-        each = _checked(registry, request, each, old, create)
+        each = _checked(registry, request, each, old, create, access)
         checked.append(each)
         if old is not None and _is_equivalent(old, each):
             unchanged.add(each.association_type)
@@ -64,7 +73,7 @@ def associate(
 
 
 def dissociate(
-    registry: Registry, resource_id: str, wanted: Wanted, *, cascade: bool, dry_run: bool
+    registry: Registry, resource_id: str, wanted: Wanted, *, cascade: bool, dry_run: bool, access: Access
 ) -> Decision:
     """Delete associations; `cascade` also deletes the subjects of strong ones."""
     found = of_resource_id(registry, resource_id, wanted)
@@ -72,22 +81,26 @@ def dissociate(
         raise errors.association_not_found(resource_id)
     written: list[KeyValue] = []
     for each in found:
+        access.require(Operation.SUBJECT_WRITE, each["subject"])
         require_writable(registry, each["subject"])
         if each["frozen"] and not cascade:
             raise errors.association_frozen(each["associationType"], each["subject"])
         written.append(records.association_tombstone(each))
         if cascade and each["lifecycle"] == STRONG and registry.mode(each["subject"]) != "IMPORT":
+            access.require(Operation.SUBJECT_DELETE, each["subject"])
             written += _deleted_subject(registry, each["subject"])
     return Decision(() if dry_run else tuple(written), None, 204)
 
 
-def _resolved(registry: Registry, context: str, association: Association) -> Association:
+def _resolved(registry: Registry, context: str, association: Association, access: Access) -> Association:
     """Return an association with the full name of its subject; an alias is replaced."""
     if association.subject is None:
         return association
     name = normalize(in_context(context, association.subject) if context else association.subject)
     alias = registry.store.configs.get(name, {}).get("alias")
     subject = relative_to(name, alias) if alias else name
+    for each in (name, subject):
+        access.require(Operation.SUBJECT_WRITE, each)
     require_writable(registry, subject)
     return association._replace(subject=subject)
 
@@ -104,7 +117,12 @@ def _existing(registry: Registry, request: ResourceRequest, create: bool, dry_ru
 
 
 def _checked(
-    registry: Registry, request: ResourceRequest, each: Association, old: Json | None, create: bool
+    registry: Registry,
+    request: ResourceRequest,
+    each: Association,
+    old: Json | None,
+    create: bool,
+    access: Access,
 ) -> Association:
     """Check an association against the existing one, and complete it."""
     if old is None and not create:
@@ -114,6 +132,7 @@ def _checked(
         if old is None and each.lifecycle != STRONG:
             raise errors.invalid_association("subject", "must be provided for WEAK associations")
         each = each._replace(subject=default if old is None else old["subject"])
+    _require_access(access, each, old)
     lifecycle = each.lifecycle or (None if old is None else old["lifecycle"])
     if lifecycle is None:
         raise errors.invalid_association("lifecycle", "lifecycle must be set")
@@ -131,6 +150,13 @@ def _checked(
     else:
         _check_change(request, each, old, create)
     return each
+
+
+def _require_access(access: Access, each: Association, old: Json | None) -> None:
+    for subject in (each.subject, each.subject if old is None else old["subject"]):
+        access.require(Operation.SUBJECT_WRITE, subject)
+    if each.schema is not None:
+        access.require_references(each.subject or "", _schema_request(each).content.references)
 
 
 def _check_new(registry: Registry, each: Association, lifecycle: str, create: bool) -> None:

@@ -256,8 +256,10 @@ class Broker:
             self.services.tasks.start(self.lifecycle.heartbeat())
 
     def disconnected(self, connection: Connection) -> None:
-        """End the share sessions of a connection."""
+        """End the share sessions of a connection, and forget the client that has pushed metrics on it."""
         self.share_partitions.disconnected(connection)
+        if self.telemetry is not None:
+            self.telemetry.disconnected(connection)
 
     def _log_replaced(self, topic_partition: TopicPartition, moved: Log) -> None:
         self._directory_assignments.add(self.replicas.log_replaced(topic_partition, moved))

@@ -85,9 +85,9 @@ def test_librdkafka_pushes_its_metrics(subscribed: MeasuredCluster) -> None:
 
     eventually(pushed, timeout=30)
     producer.flush(10)
+    assert subscribed.value("kafka_server_client_metrics_instance_count") >= 2
     consumer.close()
     assert subscribed.value("moldau_client_telemetry_malformed_total") == 0
-    assert subscribed.value("kafka_server_client_metrics_instance_count") >= 2
 
 
 @pytest.mark.parametrize("codec", [NONE, GZIP, ZSTD])
@@ -145,6 +145,20 @@ def test_a_client_that_terminates_pushes_once_more(subscribed: MeasuredCluster, 
     assert push(wire, instance_id, subscription, content) is ErrorCode.NONE
     assert push(wire, instance_id, subscription, content, terminating=True) is ErrorCode.NONE
     assert push(wire, instance_id, subscription, content) is ErrorCode.INVALID_REQUEST
+
+
+def test_a_client_counts_until_its_connection_closes(subscribed: MeasuredCluster) -> None:
+    """The count fell only when 16,384 clients were known."""
+    name = "kafka_server_client_metrics_instance_count"
+    servers = subscribed.cluster.bootstrap_servers
+    with Wire(servers) as staying:
+        ask(staying)
+        with Wire(servers) as leaving:
+            ask(leaving)
+            # Clients of other tests may leave meanwhile.
+            eventually(lambda: subscribed.value(name) == 2)
+        eventually(lambda: subscribed.value(name) == 1)
+    eventually(lambda: subscribed.value(name) == 0)
 
 
 class Collector(BaseHTTPRequestHandler):

@@ -8,7 +8,8 @@ from moldau.metrics.family import EVERY_BROKER, counter, gauge
 
 INSTANCES: Final = gauge(
     "kafka_server_client_metrics_instance_count",
-    "Clients that have asked for their subscriptions.",
+    "Clients that have asked for their subscriptions: with an open connection, and not silent for three push "
+    "intervals, at least a minute.",
     reported_by=EVERY_BROKER,
 )
 PUSHES: Final = counter(

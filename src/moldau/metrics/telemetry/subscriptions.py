@@ -1,7 +1,8 @@
 """Which metrics a client pushes, and how often: the union of the subscriptions that match it (KIP-714).
 
 A subscription is a `client-metrics` resource with `metrics`, `interval.ms` and `match`. A client asks for its
-subscriptions at most once per push interval, and pushes once; earlier requests are refused.
+subscriptions at most once per push interval, and pushes once; earlier requests are refused. As in Kafka, a
+client is forgotten when its connection closes, and after three push intervals without a request.
 """
 
 from __future__ import annotations
@@ -17,6 +18,10 @@ from moldau.base.errors import ErrorCode, KafkaError
 DEFAULT_INTERVAL_MS: Final = 300_000
 ALL_METRICS: Final = "*"
 MAX_CLIENTS: Final = 16_384
+_INTERVALS_KEPT: Final = 3
+_MIN_KEPT_MS: Final = 60_000
+#: How often `client` looks for clients to forget.
+_EXPIRE_MS: Final = 10_000
 #: After these errors of a push a client may ask for its subscriptions at once.
 _ASK_AGAIN: Final = (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
 _EARLY: Final = "The request arrived before the next push interval."
@@ -37,6 +42,8 @@ class ClientInstance:
 
     __slots__ = (
         "asked_ms",
+        "connection",
+        "expires_ms",
         "generation",
         "interval_ms",
         "last_error",
@@ -54,6 +61,14 @@ class ClientInstance:
         self.asked_ms = self.pushed_ms = float("-inf")
         self.terminating = False
         self.last_error = ErrorCode.NONE
+        #: Of the last request, and when the client is forgotten without another one.
+        self.connection: object = None
+        self.expires_ms = float("inf")
+
+    @property
+    def kept_ms(self) -> int:
+        """How long a client without requests is kept, and its metrics."""
+        return max(_MIN_KEPT_MS, _INTERVALS_KEPT * self.interval_ms)
 
     def check_ask(self, now_ms: float) -> None:
         """Raise THROTTLING_QUOTA_EXCEEDED if the client asks too early."""
@@ -84,6 +99,7 @@ class ClientSubscriptions:
         self._subscriptions: tuple[Subscription, ...] = ()
         self._generation = 0
         self._clients: OrderedDict[bytes, ClientInstance] = OrderedDict()
+        self._expired_ms = float("-inf")
 
     def __len__(self) -> int:
         return len(self._clients)
@@ -96,15 +112,32 @@ class ClientSubscriptions:
         self._subscriptions = tuple(subscriptions)
         self._generation += 1
 
-    def client(self, instance_id: bytes, parameters: Mapping[str, str]) -> ClientInstance:
-        """Return a client with its present subscriptions; a changed one may ask at once."""
+    def client(
+        self, instance_id: bytes, parameters: Mapping[str, str], now_ms: float, connection: object = None
+    ) -> ClientInstance:
+        """Return the client of a request with its present subscriptions; a changed one may ask at once."""
+        if now_ms - self._expired_ms >= _EXPIRE_MS:
+            self.expire(now_ms)
         found = self._clients.get(instance_id)
         if found is None or found.generation != self._generation:
             found = self._clients[instance_id] = self._evaluated(instance_id, parameters)
             if len(self._clients) > MAX_CLIENTS:
                 self._clients.popitem(last=False)
         self._clients.move_to_end(instance_id)
+        found.connection, found.expires_ms = connection, now_ms + found.kept_ms
         return found
+
+    def expire(self, now_ms: float) -> None:
+        """Forget clients that have sent no request for a while."""
+        self._expired_ms = now_ms
+        for instance_id in [each for each, client in self._clients.items() if client.expires_ms <= now_ms]:
+            del self._clients[instance_id]
+
+    def forget(self, instance_id: bytes, connection: object) -> None:
+        """Forget a client whose connection is closed, unless it has another one since."""
+        client = self._clients.get(instance_id)
+        if client is not None and client.connection is connection:
+            del self._clients[instance_id]
 
     def _evaluated(self, instance_id: bytes, parameters: Mapping[str, str]) -> ClientInstance:
         client = ClientInstance()

@@ -10,8 +10,6 @@ Requires no permission.
 
 from __future__ import annotations
 
-import time
-
 from moldau.base.errors import KafkaError
 from moldau.protocol.messages.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsRequest,
@@ -26,7 +24,7 @@ def handle(
 ) -> GetTelemetrySubscriptionsResponse:
     instance_id, client = telemetry.client(request.client_instance_id, context)
     try:
-        client.check_ask(time.monotonic() * 1000)
+        client.check_ask(telemetry.now_ms())
     except KafkaError as error:
         return GetTelemetrySubscriptionsResponse(error_code=error.code)
     return GetTelemetrySubscriptionsResponse(

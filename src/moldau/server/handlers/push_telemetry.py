@@ -12,10 +12,9 @@ Requires no permission.
 
 from __future__ import annotations
 
-import time
-
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import ZERO_UUID
+from moldau.metrics.telemetry.subscriptions import ClientInstance
 from moldau.protocol.messages.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
 from moldau.server.dispatch.context import Pending, RequestContext
 from moldau.server.metrics.telemetry import ClientTelemetry
@@ -26,15 +25,17 @@ def handle(
 ) -> PushTelemetryResponse | Pending:
     if request.client_instance_id == ZERO_UUID:
         return PushTelemetryResponse(error_code=ErrorCode.INVALID_REQUEST)
-    return Pending(_push(telemetry, context, request), keeps_frame=True)
+    # Before anything is awaited: the connection may close, which forgets its client.
+    _, client = telemetry.client(request.client_instance_id, context)
+    return Pending(_push(telemetry, client, context, request), keeps_frame=True)
 
 
 async def _push(
-    telemetry: ClientTelemetry, context: RequestContext, request: PushTelemetryRequest
+    telemetry: ClientTelemetry, client: ClientInstance, context: RequestContext, request: PushTelemetryRequest
 ) -> PushTelemetryResponse:
-    instance_id, client = telemetry.client(request.client_instance_id, context)
+    instance_id = request.client_instance_id
     try:
-        client.check_push(time.monotonic() * 1000, request.subscription_id, terminating=request.terminating)
+        client.check_push(telemetry.now_ms(), request.subscription_id, terminating=request.terminating)
         await telemetry.push(
             instance_id, client, context, request.compression_type, bytes(request.metrics or b"")
         )

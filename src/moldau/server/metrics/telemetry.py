@@ -8,9 +8,9 @@ and `client_instance_id`. A series is forgotten after three intervals without a 
 from __future__ import annotations
 
 import logging
-import time
 from typing import TYPE_CHECKING, Final
 
+from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import ZERO_UUID, Randomness, Uuid, format_uuid, random_uuid
 from moldau.base.pool import Pool
@@ -20,6 +20,7 @@ from moldau.metrics.telemetry.otlp import Point, decode
 from moldau.metrics.telemetry.protobuf import MalformedMessage
 from moldau.metrics.telemetry.series import ClientSeries
 from moldau.metrics.telemetry.subscriptions import ClientInstance, ClientSubscriptions, Subscription
+from moldau.network.connection import Connection
 from moldau.protocol.compression import CODEC_NAMES, GZIP, LZ4, SNAPPY, ZSTD, decompress
 from moldau.protocol.errors import CorruptBatch, DecompressionBomb
 from moldau.server.dispatch.context import RequestContext
@@ -33,8 +34,6 @@ logger = logging.getLogger(__name__)
 
 #: In the order in which clients should prefer them.
 ACCEPTED_COMPRESSION: Final = (ZSTD, LZ4, GZIP, SNAPPY)
-_INTERVALS_KEPT: Final = 3
-_MIN_KEPT_SECONDS: Final = 60.0
 
 
 class ClientTelemetry:
@@ -44,6 +43,7 @@ class ClientTelemetry:
         settings: NodeSettings,
         pool: Pool,
         randomness: Randomness,
+        clock: Clock,
         forwarder: OtlpForwarder | None = None,
     ) -> None:
         """`forwarder` is None if nothing is forwarded."""
@@ -56,6 +56,9 @@ class ClientTelemetry:
         self._settings = settings
         self._pool = pool
         self._randomness = randomness
+        self._clock = clock
+        #: The instance ids of the clients that have sent requests on open connections.
+        self._instances: dict[Connection, Uuid] = {}
         self._configs: object = None
         self.forwarder = forwarder
 
@@ -68,7 +71,25 @@ class ClientTelemetry:
         self._follow_metadata()
         if instance_id == ZERO_UUID:
             instance_id = random_uuid(self._randomness)
-        return instance_id, self.subscriptions.client(instance_id, _parameters(instance_id, context))
+        self._instances[context.connection] = instance_id
+        parameters = _parameters(instance_id, context)
+        return instance_id, self.subscriptions.client(
+            instance_id, parameters, self.now_ms(), context.connection
+        )
+
+    def now_ms(self) -> float:
+        return self._clock.monotonic() * 1000
+
+    def disconnected(self, connection: Connection) -> None:
+        """Forget the client of a connection; its series stay until they expire."""
+        instance_id = self._instances.pop(connection, None)
+        if instance_id is not None:
+            self.subscriptions.forget(instance_id, connection)
+
+    def expire(self) -> None:
+        """Forget clients without requests and series without pushes for a while."""
+        self.subscriptions.expire(self.now_ms())
+        self.series.expire(self._clock.monotonic())
 
     async def push(
         self, instance_id: Uuid, client: ClientInstance, context: RequestContext, codec: int, payload: bytes
@@ -94,8 +115,7 @@ class ClientTelemetry:
             ("client_id", context.client_id or ""),
             ("client_instance_id", format_uuid(instance_id)),
         )
-        kept = max(_MIN_KEPT_SECONDS, _INTERVALS_KEPT * client.interval_ms / 1000)
-        self.series.add(instance_id, labels, points, time.monotonic(), kept)
+        self.series.add(instance_id, labels, points, self._clock.monotonic(), client.kept_ms / 1000)
         if self.forwarder is not None and points:
             self.forwarder.forward(content, dict(labels))
 

@@ -21,7 +21,7 @@ CLIENT = {"client_id": "shop-1", "client_software_name": "librdkafka"}
 def client_with(*subscriptions: Subscription) -> ClientInstance:
     known = ClientSubscriptions()
     known.replace(subscriptions)
-    return known.client(b"i", CLIENT)
+    return known.client(b"i", CLIENT, 0)
 
 
 def test_the_union_of_matching_subscriptions_counts() -> None:
@@ -47,22 +47,58 @@ def test_without_a_subscription_nothing_is_pushed() -> None:
 def test_the_id_changes_with_the_subscriptions() -> None:
     known = ClientSubscriptions()
     known.replace([Subscription(("a",), 1000, {})])
-    first = known.client(b"i", CLIENT).subscription_id
-    assert known.client(b"i", CLIENT).subscription_id == first
-    assert known.client(b"j", CLIENT).subscription_id != first
+    first = known.client(b"i", CLIENT, 0).subscription_id
+    assert known.client(b"i", CLIENT, 0).subscription_id == first
+    assert known.client(b"j", CLIENT, 0).subscription_id != first
     known.replace([Subscription(("b",), 1000, {})])
-    assert known.client(b"i", CLIENT).subscription_id != first
+    assert known.client(b"i", CLIENT, 0).subscription_id != first
     assert -(2**31) <= first < 2**31
 
 
 def test_the_least_recent_client_is_forgotten() -> None:
     known = ClientSubscriptions()
     for number in range(MAX_CLIENTS + 1):
-        known.client(number.to_bytes(4, "big"), CLIENT)
-        known.client(bytes(4), CLIENT)
+        known.client(number.to_bytes(4, "big"), CLIENT, 0)
+        known.client(bytes(4), CLIENT, 0)
     assert len(known) == MAX_CLIENTS
     assert bytes(4) in known
     assert (1).to_bytes(4, "big") not in known
+
+
+def test_a_client_without_requests_is_forgotten_after_three_intervals() -> None:
+    known = ClientSubscriptions()
+    known.replace([Subscription(("a",), 30_000, {})])
+    first = known.client(b"i", CLIENT, 0)
+    assert known.client(b"i", CLIENT, 89_999) is first
+    known.client(b"other", CLIENT, 120_000)
+    known.expire(179_998)
+    assert b"i" in known
+    known.expire(179_999)
+    assert b"i" not in known and len(known) == 1
+    # Not only scrapes forget clients.
+    known.client(b"i", CLIENT, 900_000)
+    assert b"other" not in known
+
+
+def test_a_client_is_kept_for_a_minute_at_least() -> None:
+    known = ClientSubscriptions()
+    known.replace([Subscription(("a",), 100, {})])
+    known.client(b"i", CLIENT, 0)
+    known.expire(59_999)
+    assert b"i" in known
+    known.expire(60_000)
+    assert b"i" not in known
+
+
+def test_a_client_is_forgotten_with_its_last_connection() -> None:
+    known = ClientSubscriptions()
+    before, after = object(), object()
+    known.client(b"i", CLIENT, 0, before)
+    known.client(b"i", CLIENT, 1, after)
+    known.forget(b"i", before)
+    assert b"i" in known
+    known.forget(b"i", after)
+    assert b"i" not in known
 
 
 def refusal(check: object, *arguments: object, **named: object) -> ErrorCode:

@@ -73,6 +73,7 @@ class NodeCollector:
                 services.settings,
                 services.pool,
                 services.randomness,
+                self._clock,
                 _forwarder(services),
             )
 

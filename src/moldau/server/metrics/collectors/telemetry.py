@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from moldau.metrics.catalog import telemetry
 from moldau.metrics.exposition import Scrape
 from moldau.server.metrics.slices import ScrapeSlice
@@ -12,7 +10,7 @@ from moldau.server.metrics.telemetry import ClientTelemetry
 
 async def collect_telemetry(scrape: Scrape, turn: ScrapeSlice, received: ClientTelemetry) -> None:
     series = received.series
-    series.expire(time.monotonic())
+    received.expire()
     scrape.add(telemetry.INSTANCES, len(received.subscriptions))
     scrape.add(telemetry.PUSHES, received.pushes)
     scrape.add(telemetry.MALFORMED, received.malformed)

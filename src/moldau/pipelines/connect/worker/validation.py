@@ -181,6 +181,8 @@ class Validation:
             topic.errors.append(
                 "A topic of the connector's own for offsets is not implemented: leave it out."
             )
+        if self._exactly_once:
+            self._check_bootstrap(properties, values)
         level = values["exactly.once.support"]
         if str(level.value).lower() != "required":
             return
@@ -189,6 +191,16 @@ class Validation:
         elif connector.exactly_once_support(properties) is not ExactlyOnceSupport.SUPPORTED:
             level.errors.append(
                 "The connector does not support exactly-once semantics with the provided configuration."
+            )
+
+    def _check_bootstrap(self, properties: Mapping[str, Any], values: dict[str, ConfigValue]) -> None:
+        """Refuse records in another cluster than the offsets, which share their transactions."""
+        name = "producer.override.bootstrap.servers"
+        chosen = properties.get(name) or self._worker.get("producer.bootstrap.servers")
+        if chosen and _servers(chosen) != _servers(self._worker["bootstrap.servers"]):
+            values.setdefault(name, ConfigValue(name, chosen)).errors.append(
+                "A worker with exactly-once source support writes records to its own cluster only, because "
+                "their offsets are part of the same transactions."
             )
 
     def _converters(
@@ -211,6 +223,10 @@ class Validation:
                 definition: ConfigDef = plugin.create().config
                 result.append(_prefixed(definition, {"converter.type": kind, **own}, f"{setting}."))
         return result
+
+
+def _servers(text: str) -> set[str]:
+    return {each.strip() for each in text.split(",") if each.strip()}
 
 
 @dataclass(frozen=True, slots=True)

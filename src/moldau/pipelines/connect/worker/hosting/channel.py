@@ -8,7 +8,7 @@ Spark's own data.
 | direction | message |
 |---|---|
 | task → worker | `{"ticket": T}`, `{"event": NAME, "detail": TEXT}`, `{"offsets": […], "id": N}`, `{"store": […], "id": N}` |
-| worker → task | `{"spec": {…}}`, `{"command": "pause"}`, `resume`, `stop`, `{"answer": …, "id": N}`, `{"error": TEXT, "id": N}` |
+| worker → task | `{"spec": {…}}`, `{"command": "pause"}`, `resume`, `stop`, `{"answer": …, "id": N}`, `{"error": TEXT, "passes": BOOL, "id": N}` |
 """  # noqa: E501 - a table
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from moldau.base.errors import KafkaError
-from moldau.pipelines.connect.data.errors import ConnectError
+from moldau.pipelines.connect.data.errors import ConnectError, RetriableError
 from moldau.pipelines.connect.storage.types import Record
 from moldau.pipelines.connect.worker.hosting.host import Offsets, OnEvent
+from moldau.pipelines.connect.worker.retries import may_pass
 from moldau.pipelines.connect.worker.task.control import Control, Event
 from moldau.pipelines.connect.worker.task.spec import TaskSpec
 
@@ -150,8 +151,8 @@ class ChannelServer:
         number = message["id"]
         try:
             remote.answer({"id": number, "answer": await self._reply(remote, message)})
-        except KafkaError as error:
-            remote.answer({"id": number, "error": str(error)})
+        except (KafkaError, OSError, TimeoutError) as error:
+            remote.answer({"id": number, "error": str(error), "passes": may_pass(error)})
 
     async def _reply(self, remote: Remote, message: dict[str, Any]) -> Any:
         if "offsets" in message:
@@ -169,7 +170,7 @@ def _record(value: Sequence[str | None]) -> Record:
 class _Question:
     answered: threading.Event = field(default_factory=threading.Event)
     answer: Any = None
-    error: str | None = None
+    error: ConnectError | None = None
 
 
 class ChannelLink:
@@ -217,7 +218,7 @@ class ChannelLink:
                 self._handle(control, json.loads(line))
         control.stop()
         for question in list(self._questions.values()):
-            question.error = "The worker has ended."
+            question.error = ConnectError("The worker has ended.")
             question.answered.set()
 
     def _handle(self, control: Control, message: dict[str, Any]) -> None:
@@ -229,7 +230,10 @@ class ChannelLink:
         else:
             question = self._questions.pop(message["id"], None)
             if question is not None:
-                question.answer, question.error = message.get("answer"), message.get("error")
+                question.answer = message.get("answer")
+                if "error" in message:
+                    kind = RetriableError if message["passes"] else ConnectError
+                    question.error = kind(message["error"])
                 question.answered.set()
 
     def _ask(self, message: dict[str, Any]) -> Any:
@@ -242,9 +246,9 @@ class ChannelLink:
         except OSError as error:
             raise ConnectError(f"The worker cannot be reached: {error}") from error
         if not question.answered.wait(_QUESTION_TIMEOUT_S):
-            raise ConnectError("The worker did not answer in time.")
+            raise RetriableError("The worker did not answer in time.")
         if question.error is not None:
-            raise ConnectError(question.error)
+            raise question.error
         return question.answer
 
     def _send(self, value: dict[str, Any]) -> None:

@@ -1,8 +1,9 @@
 """The loop of a source task: poll, convert, produce, and store offsets of what was acknowledged.
 
-At least once: offsets are stored every `offset.flush.interval.ms` and at the end; a killed task repeats what
-it read after them. Exactly once (`exactly.once.source.support`): the records of a poll and their offsets are
-one transaction, and a new task fences the old one before it reads the offsets.
+At least once: the worker stores offsets in its own cluster, wherever the records go, every
+`offset.flush.interval.ms` and at the end; a killed task repeats what it read after them. Exactly once
+(`exactly.once.source.support`): the records of a poll and their offsets are one transaction, and a new task
+fences the old one before it reads the offsets.
 """
 
 from __future__ import annotations
@@ -20,8 +21,7 @@ from moldau.pipelines.connect.data.errors import ConnectError, RetriableError
 from moldau.pipelines.connect.data.records import SourceRecord
 from moldau.pipelines.connect.sdk import Offset, Partition, SourceTask
 from moldau.pipelines.connect.storage.offset_state import offset_record
-from moldau.pipelines.connect.storage.types import Record
-from moldau.pipelines.connect.worker.retries import Backoff
+from moldau.pipelines.connect.worker.retries import Backoff, may_pass
 from moldau.pipelines.connect.worker.task.control import Control, Event
 from moldau.pipelines.connect.worker.task.conversion import SourceConversion
 from moldau.pipelines.connect.worker.task.errors import ErrorHandler, Failure, Stage
@@ -84,6 +84,8 @@ class SourceLoop:
         self._control = control
         self._flush_interval_s = flush_interval_s
         self._submitted = SubmittedRecords(spec.connector)
+        #: Records of offsets that may be stored, by their keys.
+        self._unstored: dict[bytes, bytes | None] = {}
         self._failure: Exception | None = None
         self._backoff = Backoff()
         self._meter = Meter(control)
@@ -172,36 +174,40 @@ class SourceLoop:
             self._failure = self._failure or failure
 
     def _commit(self) -> None:
-        """Store the offsets of acknowledged records."""
+        """Store the offsets of acknowledged records; those that cannot be stored now are kept."""
         self._flushed_at = time.monotonic()
-        committable = self._submitted.committable()
-        if committable:
-            self._store([offset_record(self._spec.connector, *each) for each in committable])
-            self._task.commit()
-
-    def _store(self, records: Sequence[Record]) -> None:
-        topic = self._spec.offsets_topic
-        if topic is None:
-            self._control.link.store_offsets(records)
+        self._unstored.update(
+            offset_record(self._spec.connector, *each) for each in self._submitted.committable()
+        )
+        if not self._unstored:
             return
-        sent = [self._producer.send(topic, value, key) for key, value in records]
-        for each in sent:
-            each.result(_FLUSH_TIMEOUT_S)
+        try:
+            self._control.link.store_offsets(list(self._unstored.items()))
+        except Exception as error:
+            if not may_pass(error):
+                raise
+            logger.warning("Task %s could not store offsets: %s", self._spec.id, error)
+            return
+        self._unstored.clear()
+        self._task.commit()
 
     def _store_at_once(self, offsets: Sequence[tuple[Partition, Offset]]) -> None:
         """Store offsets of records that the task has written itself."""
         records = [offset_record(self._spec.connector, *each) for each in offsets]
         if self._spec.transactional_id is None:
-            self._store(records)
+            self._control.link.store_offsets(records)
             return
+        topic = self._offsets_topic()
         with self._producer.transaction():
-            self._store(records)
+            sent = [self._producer.send(topic, value, key) for key, value in records]
+            for each in sent:
+                each.result(_FLUSH_TIMEOUT_S)
 
     def _commit_last(self) -> None:
         try:
             self._producer.flush(_FLUSH_TIMEOUT_S)
             self._commit()
-        except (KafkaError, TimeoutError, OSError) as error:
+        except (ConnectError, KafkaError, TimeoutError, OSError) as error:
             logger.warning("The last offsets of task %s are not stored: %s", self._spec.id, error)
 
     # Exactly once.
@@ -224,9 +230,7 @@ class SourceLoop:
             self._task.commit()
 
     def _send_offsets(self, records: Sequence[SourceRecord], offsets: Sequence[_Offset]) -> None:
-        topic = self._spec.offsets_topic
-        if topic is None:
-            raise ConnectError("Exactly-once delivery needs an offsets topic: run a distributed worker.")
+        topic = self._offsets_topic()
         last: dict[bytes, bytes | None] = {}
         found: list[_Offset] = [
             (record.source_partition, record.source_offset)
@@ -238,6 +242,12 @@ class SourceLoop:
             last[key] = value
         for key, value in last.items():
             self._producer.send_bytes(ProducerRecord(topic, value, key), self._refused)
+
+    def _offsets_topic(self) -> str:
+        topic = self._spec.offsets_topic
+        if topic is None:
+            raise ConnectError("Exactly-once delivery needs an offsets topic: run a distributed worker.")
+        return topic
 
     def _refused(self, error: KafkaError | None) -> None:
         self._failure = self._failure or error

@@ -21,7 +21,7 @@ class TaskSpec:
     task_config: Mapping[str, str] = field(repr=False)
     #: The worker's settings: converters and clients.
     worker_config: Mapping[str, str] = field(repr=False)
-    #: The topic of source offsets; None if the worker itself stores them.
+    #: The topic of source offsets, for exactly-once delivery; None in a standalone worker.
     offsets_topic: str | None = None
     #: The transactional id of a source task with exactly-once support.
     transactional_id: str | None = None

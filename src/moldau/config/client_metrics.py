@@ -15,16 +15,16 @@ CLIENT_METRICS_CONFIGS: dict[str, ConfigKey] = table(
             "metrics",
             LIST,
             (),
-            "The metrics to push, by the beginnings of their names; `*` means all of them.",
+            "The prefixes of the names of the metrics to push; `*` means all of them.",
             ListOf(),
         ),
-        ConfigKey("interval.ms", INT, 300_000, "How often clients push."),
+        ConfigKey("interval.ms", INT, 300_000, "The interval at which clients push metrics."),
         ConfigKey(
             "match",
             LIST,
             (),
-            "Which clients push, as `client_id=pattern` and the like, separated by commas. Empty means every "
-            "client.",
+            "The clients that push metrics, as `client_id=pattern` and the like, separated by commas. Empty "
+            "means every client.",
             ListOf(),
         ),
     )

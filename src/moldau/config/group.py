@@ -25,7 +25,7 @@ def _protocol(kind: str) -> tuple[ConfigKey, ...]:
             f"{kind}.heartbeat.interval.ms",
             INT,
             5_000,
-            f"How often members of this {kind} group send heartbeats.",
+            f"The interval between heartbeats of the members of this {kind} group.",
             at_least(1),
         ),
         ConfigKey(
@@ -43,8 +43,8 @@ _SHARE = (
         "share.auto.offset.reset",
         STRING,
         "latest",
-        "The start offset of the group in a new partition: `earliest`, `latest`, or `by_duration:` and "
-        "how far back.",
+        "The start offset of the group in a new partition: `earliest`, `latest`, or `by_duration:` and a "
+        "duration before the present.",
         ShareOffsetReset(),
     ),
     ConfigKey(
@@ -58,7 +58,7 @@ _SHARE = (
         "share.renew.acknowledge.enable",
         BOOLEAN,
         True,
-        "Whether members may prolong the lock of a record they are still working on.",
+        "Whether members may renew the lock of a record that they are still processing.",
     ),
     ConfigKey(
         "share.delivery.count.limit",
@@ -71,14 +71,15 @@ _SHARE = (
         "share.record.lock.duration.ms",
         INT,
         30_000,
-        "How long a delivered record is kept from other members while it waits to be acknowledged.",
+        "The duration in milliseconds of the acquisition lock of a delivered record, after which other "
+        "members may receive it.",
         at_least(1_000),
     ),
     ConfigKey(
         "share.partition.max.record.locks",
         INT,
         2_000,
-        "How many records of one partition this group may hold locked at once.",
+        "The maximum number of locked records per partition of this group.",
         at_least(100),
     ),
 )
@@ -88,14 +89,14 @@ _STREAMS = (
         "streams.num.standby.replicas",
         INT,
         0,
-        "How many standby copies of each task's state this group keeps.",
+        "The number of standby copies of each task's state in this group.",
         at_least(0),
     ),
     ConfigKey(
         "streams.initial.rebalance.delay.ms",
         INT,
         3_000,
-        "How long the empty group waits for more members before its first assignment.",
+        "The time in milliseconds that the empty group waits for more members before its first assignment.",
         at_least(0),
     ),
 )

@@ -20,8 +20,8 @@ _SEGMENTS = (
         "segment.bytes",
         INT,
         1_073_741_824,
-        "The size at which a segment is closed and the next one begun. Retention and compaction only touch "
-        "closed segments.",
+        "The size in bytes at which a segment is closed and the next one begun. Retention and compaction "
+        "only affect closed segments.",
         at_least(1_048_576),
     ),
     ConfigKey(
@@ -43,7 +43,7 @@ _SEGMENTS = (
         "segment.index.bytes",
         INT,
         10_485_760,
-        "The size of an index at which its segment is closed.",
+        "The size in bytes of an index at which its segment is closed.",
         at_least(4),
     ),
     ConfigKey(
@@ -76,7 +76,8 @@ _SEGMENTS = (
         "file.delete.delay.ms",
         LONG,
         60_000,
-        "How long the files of a deleted segment stay on disk, so that reads in progress can finish.",
+        "The time in milliseconds before the files of a deleted segment are removed, so that reads in "
+        "progress can finish.",
         at_least(0),
     ),
 )
@@ -86,28 +87,30 @@ _RETENTION = (
         "cleanup.policy",
         LIST,
         ("delete",),
-        "What happens to old records: `delete` removes old segments, `compact` keeps the last value of each "
-        "key, both do both. An empty value keeps everything.",
+        "The cleanup policy: `delete` removes old segments, `compact` retains the last value of each key, "
+        "both do both. An empty value retains everything.",
         ListOf(("compact", "delete")),
     ),
     ConfigKey(
         "retention.ms",
         LONG,
         7 * _DAY,
-        "How old a segment may become before it is deleted; -1 means no limit.",
+        "The maximum age of a segment in milliseconds before it is deleted; -1 means no limit.",
         at_least(-1),
     ),
     ConfigKey(
         "retention.bytes",
         LONG,
         -1,
-        "How large each partition may become before its oldest segments are deleted; -1 means no limit.",
+        "The maximum size in bytes of each partition before its oldest segments are deleted; -1 means no "
+        "limit.",
     ),
     ConfigKey(
         "delete.retention.ms",
         LONG,
         _DAY,
-        "How long a tombstone is retained in a compacted topic, so that readers from the beginning see it.",
+        "The time in milliseconds that tombstones are retained in a compacted topic, so that readers from "
+        "the beginning see them.",
         at_least(0),
     ),
     ConfigKey(
@@ -138,14 +141,15 @@ _RECORDS = (
         "max.message.bytes",
         INT,
         1_048_588,
-        "The largest record batch that is accepted, after compression.",
+        "The maximum size in bytes of a record batch, after compression.",
         at_least(0),
     ),
     ConfigKey(
         "compression.type",
         STRING,
         "producer",
-        "How batches are stored: `producer` keeps what the client sent, anything else recompresses it.",
+        "The compression of stored batches: `producer` keeps that of the client, any other value "
+        "recompresses them.",
         OneOf(("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")),
     ),
     ConfigKey(
@@ -181,14 +185,16 @@ _RECORDS = (
         "message.timestamp.before.max.ms",
         LONG,
         MAX_LONG,
-        "How far in the past a producer's timestamp may be. It has no effect with `LogAppendTime`.",
+        "The maximum time in milliseconds by which a producer's timestamp may precede the broker's clock. It "
+        "has no effect with `LogAppendTime`.",
         at_least(0),
     ),
     ConfigKey(
         "message.timestamp.after.max.ms",
         LONG,
         _HOUR,
-        "How far in the future a producer's timestamp may be. It has no effect with `LogAppendTime`.",
+        "The maximum time in milliseconds by which a producer's timestamp may be ahead of the broker's "
+        "clock. It has no effect with `LogAppendTime`.",
         at_least(0),
     ),
 )
@@ -211,14 +217,15 @@ _REPLICATION = (
         "leader.replication.throttled.replicas",
         LIST,
         (),
-        "Replicas whose sending is throttled, as `partition:broker` separated by commas, or `*` for all.",
+        "The replicas whose sending is throttled, as `partition:broker` separated by commas, or `*` for all.",
         ThrottledReplicas(),
     ),
     ConfigKey(
         "follower.replication.throttled.replicas",
         LIST,
         (),
-        "Replicas whose fetching is throttled, as `partition:broker` separated by commas, or `*` for all.",
+        "The replicas whose fetching is throttled, as `partition:broker` separated by commas, or `*` for "
+        "all.",
         ThrottledReplicas(),
     ),
 )
@@ -228,7 +235,8 @@ _REMOTE = (
         "remote.storage.enable",
         BOOLEAN,
         False,
-        "Whether closed segments are copied to the remote store. Needs a cluster with tiered storage.",
+        "Whether closed segments are copied to the remote store. Requires `remote.log.storage.system.enable` "
+        "of the brokers.",
     ),
     ConfigKey(
         "remote.log.copy.disable", BOOLEAN, False, "Whether no more segments are copied to the remote store."
@@ -243,15 +251,16 @@ _REMOTE = (
         "local.retention.ms",
         LONG,
         -2,
-        "How long segments stay on local disk once they are in the remote store; -2 follows `retention.ms`.",
+        "The time in milliseconds that segments are retained on local disk after they are copied to the "
+        "remote store; -2 follows `retention.ms`.",
         at_least(-2),
     ),
     ConfigKey(
         "local.retention.bytes",
         LONG,
         -2,
-        "How many bytes of a partition stay on local disk once they are in the remote store; -2 follows "
-        "`retention.bytes`.",
+        "The maximum size in bytes of a partition's local segments before those that are in the remote store "
+        "are deleted; -2 follows `retention.bytes`.",
         at_least(-2),
     ),
 )
@@ -268,7 +277,7 @@ _SCHEMAS = (
         "confluent.key.schema.validation",
         BOOLEAN,
         False,
-        "Whether keys must name a schema that the schema registry has under the topic's subject for keys.",
+        "Whether keys must name a schema that is registered under the topic's subject for keys.",
         internal=True,
     ),
     ConfigKey(
@@ -283,8 +292,7 @@ _SCHEMAS = (
         "confluent.value.schema.validation",
         BOOLEAN,
         False,
-        "Whether values must name a schema that the schema registry has under the topic's subject for "
-        "values.",
+        "Whether values must name a schema that is registered under the topic's subject for values.",
         internal=True,
     ),
     ConfigKey(

@@ -38,7 +38,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "cordoned.log.dirs",
         LIST,
         (),
-        "Folders of `log.dirs` that get no new partitions, or `*` for all of them.",
+        "The folders of `log.dirs` that get no new partitions, or `*` for all of them.",
         ListOf(null_allowed=True),
         PER_BROKER,
     ),
@@ -46,14 +46,15 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "log.dir.failure.timeout.ms",
         LONG,
         30_000,
-        "How long a broker runs that cannot report a failed folder to the controller before it stops.",
+        "The maximum time in milliseconds that a broker continues to run if it cannot report a failed folder "
+        "to the controller.",
         at_least(1),
     ),
     ConfigKey(
         "num.recovery.threads.per.data.dir",
         INT,
         2,
-        "How many threads per folder check logs at the start and flush them at the end.",
+        "The number of threads per folder that recover logs at startup and flush them at shutdown.",
         at_least(1),
         CLUSTER_WIDE,
     ),
@@ -75,7 +76,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "message.max.bytes",
         INT,
         1_048_588,
-        "The largest record batch that is accepted, after compression. Topics override it with "
+        "The maximum size in bytes of a record batch, after compression. Topics override it with "
         "`max.message.bytes`.",
         at_least(0),
         CLUSTER_WIDE,
@@ -84,7 +85,8 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "compression.type",
         STRING,
         "producer",
-        "How batches are stored: `producer` keeps what the client sent, anything else recompresses it.",
+        "The compression of stored batches: `producer` keeps that of the client, any other value "
+        "recompresses them.",
         OneOf(("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")),
         CLUSTER_WIDE,
     ),
@@ -116,7 +118,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "log.segment.bytes",
         INT,
         1_073_741_824,
-        "The size at which a segment is closed and the next one begun.",
+        "The size in bytes at which a segment is closed and the next one begun.",
         at_least(1_048_576),
         CLUSTER_WIDE,
     ),
@@ -153,7 +155,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "log.index.size.max.bytes",
         INT,
         10_485_760,
-        "The size of an index at which its segment is closed.",
+        "The size in bytes of an index at which its segment is closed.",
         at_least(4),
         CLUSTER_WIDE,
     ),
@@ -186,72 +188,73 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "log.flush.interval.ms",
         LONG,
         None,
-        "The maximum time before a record is flushed to disk. If unset, "
-        "`log.flush.scheduler.interval.ms` counts.",
+        "The maximum time before a record is flushed to disk. If unset, `log.flush.scheduler.interval.ms` "
+        "applies.",
         update=CLUSTER_WIDE,
     ),
     ConfigKey(
         "log.flush.scheduler.interval.ms",
         LONG,
         MAX_LONG,
-        "How often the broker checks whether a log has to be flushed to disk.",
+        "The interval between checks whether a log has to be flushed to disk.",
     ),
     ConfigKey(
         "log.flush.offset.checkpoint.interval.ms",
         INT,
         60_000,
-        "How often the broker checkpoints the recovery point of each log, where recovery "
-        "starts after a crash.",
+        "The interval between checkpoints of the recovery points, from which logs are recovered after a "
+        "crash.",
         at_least(0),
     ),
     ConfigKey(
         "log.flush.start.offset.checkpoint.interval.ms",
         INT,
         60_000,
-        "How often the broker checkpoints the log start offsets.",
+        "The interval between checkpoints of the log start offsets.",
         at_least(0),
     ),
     ConfigKey(
         "log.retention.bytes",
         LONG,
         -1,
-        "How large a partition may become before its oldest segments are deleted; -1 means no limit.",
+        "The maximum size in bytes of a partition before its oldest segments are deleted; -1 means no limit.",
         update=CLUSTER_WIDE,
     ),
     ConfigKey(
         "log.retention.ms",
         LONG,
         None,
-        "How old a segment may become before it is deleted; -1 means no limit. If unset, "
-        "`log.retention.minutes` counts.",
+        "The maximum age of a segment in milliseconds before it is deleted; -1 means no limit. If unset, "
+        "`log.retention.minutes` applies.",
         update=CLUSTER_WIDE,
     ),
     ConfigKey(
         "log.retention.minutes",
         INT,
         None,
-        "How old in minutes a segment may become before it is deleted, unless `log.retention.ms` is set. "
-        "If unset, `log.retention.hours` applies.",
+        "The maximum age of a segment in minutes before it is deleted, unless `log.retention.ms` is set. If "
+        "unset, `log.retention.hours` applies.",
     ),
     ConfigKey(
         "log.retention.hours",
         INT,
         168,
-        "How old in hours a segment may become before it is deleted, unless one of the finer settings is "
-        "set.",
+        "The maximum age of a segment in hours before it is deleted, unless `log.retention.minutes` or "
+        "`log.retention.ms` is set.",
     ),
     ConfigKey(
         "log.retention.check.interval.ms",
         LONG,
         300_000,
-        "How often the broker looks for segments to delete.",
+        "The interval between checks for segments to delete.",
         at_least(1),
     ),
     ConfigKey(
         "log.segment.delete.delay.ms",
         LONG,
         60_000,
-        "How long the files of a deleted segment stay on disk, so that reads in progress can finish.",
+        "The time in milliseconds before the files of a deleted segment are removed, so that reads in "
+        "progress can finish.",
         at_least(0),
         CLUSTER_WIDE,
     ),
@@ -259,8 +262,8 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "log.cleanup.policy",
         LIST,
         ("delete",),
-        "What happens to old records: `delete` removes old segments, `compact` keeps the last value of "
-        "each key, both do both. An empty list keeps everything.",
+        "The cleanup policy: `delete` removes old segments, `compact` retains the last value of each key, "
+        "both do both. An empty list retains everything.",
         ListOf(("compact", "delete")),
         CLUSTER_WIDE,
     ),
@@ -268,15 +271,17 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "log.cleaner.enable",
         BOOLEAN,
         True,
-        "Whether compacted topics are compacted. Without it they grow for ever, `__consumer_offsets` "
+        "Whether compacted topics are compacted. Without it they grow without limit, `__consumer_offsets` "
         "included.",
     ),
-    ConfigKey("log.cleaner.threads", INT, 1, "How many threads compact logs.", at_least(0), CLUSTER_WIDE),
+    ConfigKey(
+        "log.cleaner.threads", INT, 1, "The number of threads that compact logs.", at_least(0), CLUSTER_WIDE
+    ),
     ConfigKey(
         "log.cleaner.backoff.ms",
         LONG,
         15_000,
-        "How long the cleaner sleeps when there is nothing to compact.",
+        "The time in milliseconds that the cleaner sleeps when there is nothing to compact.",
         at_least(0),
         CLUSTER_WIDE,
     ),
@@ -284,15 +289,15 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "log.cleaner.dedupe.buffer.size",
         LONG,
         134_217_728,
-        "How much memory all cleaner threads together use to find the last value of each key. Each thread "
-        "needs more than 1 MiB.",
+        "The memory in bytes that all cleaner threads together use to find the last value of each key. Each "
+        "thread needs more than 1 MiB.",
         update=CLUSTER_WIDE,
     ),
     ConfigKey(
         "log.cleaner.io.buffer.size",
         INT,
         524_288,
-        "How much memory all cleaner threads together use for reading and writing.",
+        "The memory in bytes that all cleaner threads together use for reading and writing.",
         at_least(0),
         CLUSTER_WIDE,
     ),
@@ -300,15 +305,15 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "log.cleaner.io.buffer.load.factor",
         DOUBLE,
         0.9,
-        "How full the table of keys may become. A higher value compacts more at once and finds keys more "
-        "slowly.",
+        "The maximum load factor of the table of keys. A higher value compacts more at once and finds keys "
+        "more slowly.",
         update=CLUSTER_WIDE,
     ),
     ConfigKey(
         "log.cleaner.io.max.bytes.per.second",
         DOUBLE,
         sys.float_info.max,
-        "How many bytes per second the cleaner reads and writes on average at most.",
+        "The maximum average rate in bytes per second at which the cleaner reads and writes.",
         update=CLUSTER_WIDE,
     ),
     ConfigKey(
@@ -339,7 +344,8 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "log.cleaner.delete.retention.ms",
         LONG,
         86_400_000,
-        "How long a tombstone is retained in a compacted topic, so that readers from the beginning see it.",
+        "The time in milliseconds that tombstones are retained in a compacted topic, so that readers from "
+        "the beginning see them.",
         at_least(0),
         CLUSTER_WIDE,
     ),
@@ -356,7 +362,8 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "log.message.timestamp.before.max.ms",
         LONG,
         MAX_LONG,
-        "How far in the past a producer's timestamp may be. It has no effect with `LogAppendTime`.",
+        "The maximum time in milliseconds by which a producer's timestamp may precede the broker's clock. It "
+        "has no effect with `LogAppendTime`.",
         at_least(0),
         CLUSTER_WIDE,
     ),
@@ -364,7 +371,8 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "log.message.timestamp.after.max.ms",
         LONG,
         3_600_000,
-        "How far in the future a producer's timestamp may be. It has no effect with `LogAppendTime`.",
+        "The maximum time in milliseconds by which a producer's timestamp may be ahead of the broker's "
+        "clock. It has no effect with `LogAppendTime`.",
         at_least(0),
         CLUSTER_WIDE,
     ),
@@ -372,7 +380,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "log.initial.task.delay.ms",
         LONG,
         30_000,
-        "How long after the start the periodic work on logs begins; for tests.",
+        "The time in milliseconds between startup and the first periodic task of the logs; for tests.",
         at_least(0),
         internal=True,
     ),

@@ -22,118 +22,118 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "process.roles",
         LIST,
         REQUIRED,
-        "What this node is: `broker`, `controller`, or both, separated by a comma.",
+        "The roles of this node: `broker`, `controller`, or both, separated by a comma.",
         ListOf(("broker", "controller"), empty_allowed=False),
     ),
     ConfigKey(
         "node.id",
         INT,
         REQUIRED,
-        "The number of this node, different from that of every other node of the cluster.",
+        "The id of this node, unique in the cluster.",
         at_least(0),
     ),
-    ConfigKey("broker.id", INT, -1, "The older name of `node.id`; when both are set they must be the same."),
+    ConfigKey("broker.id", INT, -1, "The older name of `node.id`; if both are set, they must be equal."),
     ConfigKey(
         "broker.rack",
         STRING,
         None,
-        "The rack, room or zone this broker stands in. Replicas of a partition are spread over racks, and "
-        "consumers that name their rack may read from a replica nearby.",
+        "The rack, room or zone of this broker. Replicas of a partition are spread over racks, and consumers "
+        "that name their rack may read from a replica nearby.",
     ),
     ConfigKey(
         "controller.listener.names",
         LIST,
         REQUIRED,
-        "The listeners that controllers use among themselves and brokers use to reach a controller, by "
-        "name. A controller listens on all of them, and the first is the one a broker connects to.",
+        "The names of the listeners for connections between controllers and from brokers to controllers. A "
+        "controller listens on all of them; brokers connect to the first.",
         ListOf(empty_allowed=False),
     ),
     ConfigKey(
         "controller.quorum.voters",
         LIST,
         (),
-        "The fixed members of the metadata quorum as `id@host:port`. Leave it empty for a quorum whose "
-        "members may change, and set `controller.quorum.bootstrap.servers` instead.",
+        "The static voters of the metadata quorum as `id@host:port`. Leave it empty for a dynamic quorum, "
+        "and set `controller.quorum.bootstrap.servers` instead.",
         VoterList(),
     ),
     ConfigKey(
         "controller.quorum.bootstrap.servers",
         LIST,
         (),
-        "Where to look for the metadata quorum, as `host:port`. Use it when the quorum was formatted with "
-        "members of its own.",
+        "The addresses for discovering the metadata quorum, as `host:port`. Use it with a dynamic quorum.",
         ServerList(),
     ),
     ConfigKey(
         "controller.quorum.auto.join.enable",
         BOOLEAN,
         False,
-        "Whether a controller that is not a member of the metadata quorum asks to become one.",
+        "Whether a controller that is not a voter of the metadata quorum asks to become one.",
     ),
     ConfigKey(
         "controller.quorum.election.timeout.ms",
         INT,
         1000,
-        "How long a candidate waits for votes before it starts the next election.",
+        "The maximum time in milliseconds that a candidate waits for votes before it starts the next "
+        "election.",
         at_least(0),
     ),
     ConfigKey(
         "controller.quorum.election.backoff.max.ms",
         INT,
         1000,
-        "The longest pause before a candidate tries again after an election without a winner; the pauses "
-        "are random so that candidates do not keep meeting.",
+        "The maximum backoff in milliseconds of a candidate after an election without a winner. The backoff "
+        "is random, so that candidates do not collide again.",
         at_least(0),
     ),
     ConfigKey(
         "controller.quorum.fetch.timeout.ms",
         INT,
         2000,
-        "How long a quorum member waits for a successful fetch from the leader before it stands for "
-        "election, and how long a leader stays leader without fetches from a majority.",
+        "The maximum time in milliseconds without a successful fetch from the leader before a voter starts "
+        "an election, and without fetches from a majority before the leader resigns.",
         at_least(0),
     ),
     ConfigKey(
         "controller.quorum.request.timeout.ms",
         INT,
         2000,
-        "How long a quorum member waits for an answer from another one before it gives up the request.",
+        "The maximum time in milliseconds that a quorum member waits for the response of another one.",
         at_least(0),
     ),
     ConfigKey(
         "controller.quorum.retry.backoff.ms",
         INT,
         20,
-        "The pause before a failed request to another quorum member is sent again.",
+        "The time in milliseconds before a failed request to another quorum member is sent again.",
         at_least(0),
     ),
     ConfigKey(
         "controller.quorum.append.linger.ms",
         INT,
         25,
-        "How long the leader of the metadata quorum gathers records before it writes them in one go. "
-        "Larger values mean fewer, larger writes.",
+        "The time in milliseconds that the quorum leader gathers records before it writes them at once. "
+        "Higher values mean fewer, larger writes.",
         at_least(0),
     ),
     ConfigKey(
         "controller.quorum.fetch.max.bytes",
         INT,
         1_048_576,
-        "How many bytes of the metadata log one fetch asks for at most.",
+        "The maximum number of bytes of the metadata log in one fetch.",
         at_least(1),
     ),
     ConfigKey(
         "controller.quorum.fetch.snapshot.max.bytes",
         INT,
         1_048_576,
-        "How many bytes of a metadata snapshot one fetch asks for at most.",
+        "The maximum number of bytes of a metadata snapshot in one fetch.",
         at_least(1),
     ),
     ConfigKey(
         "controller.socket.timeout.ms",
         INT,
         30_000,
-        "How long the controller waits on the connection to a broker before it is considered broken.",
+        "The socket timeout in milliseconds of connections from the controller to brokers.",
     ),
     ConfigKey(
         "metadata.log.dir",
@@ -145,7 +145,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "metadata.log.segment.bytes",
         INT,
         1_073_741_824,
-        "The size at which a segment of the metadata log is closed and the next one begun.",
+        "The size in bytes at which a segment of the metadata log is closed and the next one begun.",
         at_least(8_388_608),
     ),
     ConfigKey(
@@ -158,37 +158,37 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "metadata.max.retention.bytes",
         LONG,
         104_857_600,
-        "How large metadata log and snapshots together may become before old ones are deleted. What "
-        "follows the newest snapshot always stays.",
+        "The maximum size in bytes of metadata log and snapshots together before old ones are deleted. The "
+        "newest snapshot and the log after it are always retained.",
     ),
     ConfigKey(
         "metadata.max.retention.ms",
         LONG,
         604_800_000,
-        "How old a segment or snapshot of the metadata may become before it is deleted. What follows the "
-        "newest snapshot always stays.",
+        "The maximum age in milliseconds of a metadata segment or snapshot before it is deleted. The newest "
+        "snapshot and the log after it are always retained.",
     ),
     ConfigKey(
         "metadata.log.max.record.bytes.between.snapshots",
         LONG,
         20_971_520,
-        "After how many bytes of new metadata records a snapshot is written.",
+        "The number of bytes of new metadata records after which a snapshot is written.",
         at_least(1),
     ),
     ConfigKey(
         "metadata.log.max.snapshot.interval.ms",
         LONG,
         3_600_000,
-        "After how long a snapshot of the metadata is written when anything changed since the last one; 0 "
-        "turns this off.",
+        "The maximum time in milliseconds between snapshots of the metadata if records were written since "
+        "the last one; 0 disables it.",
         at_least(0),
     ),
     ConfigKey(
         "metadata.max.idle.interval.ms",
         INT,
         500,
-        "How often the active controller writes a record without content to a quiet metadata log, so that "
-        "everybody sees it is alive; 0 turns this off.",
+        "The interval at which the active controller writes a no-op record to an idle metadata log, so that "
+        "other nodes see that it is alive; 0 disables it.",
         at_least(0),
     ),
     ConfigKey(
@@ -202,40 +202,40 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "internal.metadata.max.batch.size.in.bytes",
         INT,
         8_388_608,
-        "The largest batch the metadata log takes; for tests.",
+        "The maximum size in bytes of a batch of the metadata log; for tests.",
         internal=True,
     ),
     ConfigKey(
         "internal.metadata.delete.delay.millis",
         LONG,
         60_000,
-        "How long a deleted segment of the metadata log stays on disk; for tests.",
+        "The time in milliseconds before the files of a deleted metadata segment are removed; for tests.",
         internal=True,
     ),
     ConfigKey(
         "broker.heartbeat.interval.ms",
         INT,
         2000,
-        "How often a broker tells the active controller that it is alive.",
+        "The interval between broker heartbeats to the active controller.",
     ),
     ConfigKey(
         "broker.session.timeout.ms",
         INT,
         9000,
-        "How long the controller waits for a heartbeat before it fences the broker and moves the "
-        "leadership of its partitions.",
+        "The maximum time in milliseconds without a heartbeat before the controller fences the broker and "
+        "moves the leadership of its partitions.",
     ),
     ConfigKey(
         "initial.broker.registration.timeout.ms",
         INT,
         60_000,
-        "How long a starting broker tries to register with the controller before it gives up.",
+        "The maximum time in milliseconds that a starting broker tries to register with the controller.",
     ),
     ConfigKey(
         "server.max.startup.time.ms",
         LONG,
         MAX_LONG,
-        "How long a node may take to start before it stops with an error.",
+        "The maximum time in milliseconds for the startup of a node before it stops with an error.",
         at_least(0),
         internal=True,
     ),
@@ -243,13 +243,13 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "controlled.shutdown.enable",
         BOOLEAN,
         True,
-        "Whether a broker that is asked to stop first hands the leadership of its partitions to others.",
+        "Whether a broker hands over the leadership of its partitions before it stops.",
     ),
     ConfigKey(
         "controller.performance.sample.period.ms",
         LONG,
         60_000,
-        "How often the controller sums up how long its events took.",
+        "The interval at which the controller summarizes the duration of its events.",
         at_least(100),
         internal=True,
     ),
@@ -257,7 +257,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "controller.performance.always.log.threshold.ms",
         LONG,
         2000,
-        "An event of the controller that takes longer than this is logged each time.",
+        "The duration in milliseconds above which every event of the controller is logged.",
         at_least(0),
         internal=True,
     ),
@@ -265,7 +265,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "background.threads",
         INT,
         10,
-        "How many threads do background work such as deleting files.",
+        "The number of threads for background tasks such as deleting files.",
         at_least(1),
         CLUSTER_WIDE,
     ),
@@ -273,21 +273,21 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "create.topic.policy.class.name",
         CLASS,
         None,
-        "A Java class that judges every request to create a topic. Moldau cannot run it and refuses to "
-        "start rather than leave it out.",
+        "A Java class that validates every request to create a topic. Moldau cannot run it and refuses to "
+        "start rather than ignore it.",
     ),
     ConfigKey(
         "alter.config.policy.class.name",
         CLASS,
         None,
-        "A Java class that judges every change of configuration. Moldau cannot run it and refuses to "
-        "start rather than leave it out.",
+        "A Java class that validates every change of configuration. Moldau cannot run it and refuses to "
+        "start rather than ignore it.",
     ),
     ConfigKey(
         "config.providers",
         LIST,
         (),
-        "Short names of classes that supply values written as `${provider:path:key}`.",
+        "The names of the config providers, which supply values written as `${provider:path:key}`.",
         ListOf(),
         CLUSTER_WIDE,
     ),
@@ -295,15 +295,14 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "unstable.api.versions.enable",
         BOOLEAN,
         False,
-        "Whether versions of the protocol that are still being worked on are offered to clients; for "
-        "development.",
+        "Whether unreleased API versions are offered to clients; for development.",
         internal=True,
     ),
     ConfigKey(
         "unstable.feature.versions.enable",
         BOOLEAN,
         False,
-        "Whether feature levels that are still being worked on may be used; for development.",
+        "Whether unreleased feature levels may be used; for development.",
         internal=True,
     ),
     ConfigKey(
@@ -327,29 +326,34 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "kafka.metrics.polling.interval.secs",
         INT,
         10,
-        "How often the classes of `kafka.metrics.reporters` are given metrics.",
+        "The interval at which metrics are reported to the classes of `kafka.metrics.reporters`.",
         at_least(1),
     ),
     ConfigKey(
         "metrics.num.samples",
         INT,
         2,
-        "Over how many windows of `metrics.sample.window.ms` a rate or an average is computed.",
+        "The number of windows of `metrics.sample.window.ms` over which a rate or an average is computed.",
         at_least(1),
     ),
     ConfigKey(
         "metrics.sample.window.ms",
         LONG,
         30_000,
-        "The length of one window in which samples of a metric are gathered.",
+        "The length in milliseconds of the window of a metrics sample.",
         at_least(1),
     ),
-    ConfigKey("metrics.recording.level", STRING, "INFO", "How much is measured: INFO, DEBUG or TRACE."),
+    ConfigKey(
+        "metrics.recording.level",
+        STRING,
+        "INFO",
+        "The most detailed recording level of metrics: INFO, DEBUG or TRACE.",
+    ),
     ConfigKey(
         "telemetry.max.bytes",
         INT,
         1_048_576,
-        "The largest report of its own metrics that a client may push to the broker.",
+        "The maximum size in bytes of a client's telemetry push.",
         at_least(1),
     ),
 )

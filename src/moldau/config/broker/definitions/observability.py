@@ -29,8 +29,8 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "metrics.max.topics",
         INT,
         1000,
-        "How many topics have metrics of their own: those with the most traffic. All others are part of the "
-        "totals.",
+        "The maximum number of topics with metrics of their own: those with the most traffic. All others are "
+        "part of the totals.",
         at_least(0),
         internal=True,
     ),
@@ -38,7 +38,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "metrics.max.partitions",
         INT,
         10_000,
-        "How many partitions, and how many partitions of consumer groups, have metrics of their own.",
+        "The maximum number of partitions, and of partitions of consumer groups, with metrics of their own.",
         at_least(0),
         internal=True,
     ),
@@ -72,7 +72,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "traces.max.per.second",
         INT,
         100,
-        "How many requests are traced in a second at most. Further requests are served without a span.",
+        "The maximum number of traced requests per second. Further requests are served without a span.",
         at_least(0),
         internal=True,
     ),

@@ -23,7 +23,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "confluent.schema.registry.max.cache.size",
         INT,
         10_000,
-        "How many schema ids that are registered under the subject of a topic a broker remembers.",
+        "The maximum number of cached schema ids that are registered under the subject of a topic.",
         at_least(1),
         internal=True,
     ),
@@ -31,7 +31,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "confluent.schema.registry.max.retries",
         INT,
         1,
-        "How often a request to the schema registry is repeated on all URLs.",
+        "The maximum number of times that a request to the schema registry is repeated on all URLs.",
         at_least(0),
         internal=True,
     ),
@@ -39,7 +39,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "confluent.schema.registry.retries.wait.ms",
         INT,
         100,
-        "How long to wait at most before the first repetition of a request to the schema registry.",
+        "The maximum time in milliseconds before the first repetition of a request to the schema registry.",
         at_least(0),
         internal=True,
     ),
@@ -47,8 +47,8 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "confluent.missing.id.cache.ttl.sec",
         INT,
         5,
-        "How long a schema id that is not registered under the subject is refused without asking the schema "
-        "registry again.",
+        "The time in seconds that a schema id that is not registered under the subject is refused without "
+        "another request to the schema registry.",
         at_least(0),
         internal=True,
     ),
@@ -56,8 +56,8 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "confluent.basic.auth.credentials.source",
         STRING,
         None,
-        "Where the credentials for the schema registry are: in `confluent.basic.auth.user.info` (USER_INFO) "
-        "or in the URL (URL).",
+        "The source of the credentials for the schema registry: `confluent.basic.auth.user.info` (USER_INFO) "
+        "or the URL (URL).",
         OneOf(("USER_INFO", "URL")),
         internal=True,
     ),

@@ -10,7 +10,8 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "authorizer.class.name",
         STRING,
         "",
-        "The authorizer: Kafka's StandardAuthorizer, or the path of a Python class. Empty: all is allowed.",
+        "The authorizer: Kafka's StandardAuthorizer, or the path of a Python class. If empty, every "
+        "operation is allowed.",
         NonNull(),
     ),
     ConfigKey(
@@ -24,8 +25,8 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "security.inter.broker.protocol",
         STRING,
         "PLAINTEXT",
-        "How brokers talk to each other, unless `inter.broker.listener.name` is set; the listener then "
-        "has the protocol's name.",
+        "The security protocol between brokers, unless `inter.broker.listener.name` is set; the listener "
+        "then has the protocol's name.",
         OneOf(("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")),
     ),
     ConfigKey("security.providers", STRING, None, "Java classes that add security algorithms."),
@@ -33,7 +34,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "connections.max.reauth.ms",
         LONG,
         0,
-        "After how long a SASL client must authenticate again; 0 means never.",
+        "The time in milliseconds after which a SASL client must authenticate again; 0 means never.",
     ),
     ConfigKey(
         "delegation.token.secret.key",
@@ -46,28 +47,28 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "delegation.token.max.lifetime.ms",
         LONG,
         604_800_000,
-        "How long a delegation token lives at most, renewals included.",
+        "The maximum lifetime of a delegation token in milliseconds, renewals included.",
         at_least(1),
     ),
     ConfigKey(
         "delegation.token.expiry.time.ms",
         LONG,
         86_400_000,
-        "How long a delegation token is valid until it must be renewed.",
+        "The time in milliseconds after which a delegation token expires unless it is renewed.",
         at_least(1),
     ),
     ConfigKey(
         "delegation.token.expiry.check.interval.ms",
         LONG,
         3_600_000,
-        "How often expired delegation tokens are removed.",
+        "The interval at which expired delegation tokens are removed.",
         at_least(1),
     ),
     ConfigKey(
         "ssl.allow.dn.changes",
         BOOLEAN,
         False,
-        "Whether a new certificate may name another subject than the one it replaces.",
+        "Whether a new certificate may have a different subject from the one it replaces.",
     ),
     ConfigKey(
         "ssl.allow.san.changes",
@@ -79,7 +80,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "ssl.cipher.suites",
         LIST,
         (),
-        "The ciphers that may be used. If unset, all that the TLS library offers.",
+        "The enabled cipher suites. If unset, all of the TLS library.",
         ListOf(),
         PER_BROKER,
     ),
@@ -87,7 +88,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "ssl.client.auth",
         STRING,
         "none",
-        "Whether clients must show a certificate: `required`, `requested` or `none`.",
+        "Whether clients must present a certificate: `required`, `requested` or `none`.",
         OneOf(("required", "requested", "none")),
         PER_BROKER,
     ),
@@ -95,7 +96,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "ssl.enabled.protocols",
         LIST,
         ("TLSv1.2", "TLSv1.3"),
-        "The TLS versions that may be used.",
+        "The enabled TLS versions.",
         ListOf(),
         PER_BROKER,
     ),
@@ -103,7 +104,8 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "ssl.endpoint.identification.algorithm",
         STRING,
         "https",
-        "How the host name in a server's certificate is checked; an empty value turns the check off.",
+        "The algorithm that checks the host name in a server's certificate; an empty value disables the "
+        "check.",
         update=PER_BROKER,
     ),
     ConfigKey(
@@ -154,7 +156,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "ssl.principal.mapping.rules",
         STRING,
         "DEFAULT",
-        "Rules that turn the subject of a client certificate into a short name.",
+        "The rules that map the subject of a client certificate to a short name.",
     ),
     ConfigKey(
         "ssl.protocol",

@@ -10,29 +10,30 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "transaction.max.timeout.ms",
         INT,
         900_000,
-        "The longest timeout a transaction may ask for. A transaction that is open holds back readers of "
-        "committed records.",
+        "The maximum timeout a transaction may request. An open transaction holds back readers of committed "
+        "records.",
         at_least(1),
     ),
     ConfigKey(
         "transaction.state.log.num.partitions",
         INT,
         50,
-        "How many partitions `__transaction_state` is created with. It must not change afterwards.",
+        "The number of partitions of `__transaction_state`. It must not change after the topic is created.",
         at_least(1),
     ),
     ConfigKey(
         "transaction.state.log.replication.factor",
         SHORT,
         3,
-        "How many replicas `__transaction_state` is created with; there must be as many brokers.",
+        "The replication factor of `__transaction_state`. The topic is created once there are as many "
+        "brokers.",
         at_least(1),
     ),
     ConfigKey(
         "transaction.state.log.min.isr",
         INT,
         2,
-        "How many replicas of `__transaction_state` must be in sync for a write.",
+        "The minimum number of in-sync replicas of `__transaction_state` for a write.",
         at_least(1),
     ),
     ConfigKey(
@@ -46,29 +47,29 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "transaction.state.log.load.buffer.size",
         INT,
         5_242_880,
-        "How many bytes are read at once when transactions are loaded. A larger batch is still read whole.",
+        "The number of bytes read at once when transactions are loaded. A larger batch is still read whole.",
         at_least(1),
     ),
     ConfigKey(
         "transaction.abort.timed.out.transaction.cleanup.interval.ms",
         INT,
         10_000,
-        "How often the coordinator looks for transactions that took too long and aborts them.",
+        "The interval at which the coordinator aborts transactions that have timed out.",
         at_least(1),
     ),
     ConfigKey(
         "transaction.remove.expired.transaction.cleanup.interval.ms",
         INT,
         3_600_000,
-        "How often the coordinator forgets transactional ids that are too old.",
+        "The interval at which the coordinator removes expired transactional ids.",
         at_least(1),
     ),
     ConfigKey(
         "transaction.partition.verification.enable",
         BOOLEAN,
         True,
-        "Whether a partition leader asks the coordinator if a transactional write belongs to an open "
-        "transaction.",
+        "Whether a partition leader verifies with the coordinator that a transactional write belongs to an "
+        "open transaction.",
         update=CLUSTER_WIDE,
     ),
     ConfigKey(
@@ -82,14 +83,14 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "transactional.id.expiration.ms",
         INT,
         604_800_000,
-        "How long a transactional id is remembered without a transaction.",
+        "The time in milliseconds without a transaction after which a transactional id expires.",
         at_least(1),
     ),
     ConfigKey(
         "producer.id.expiration.ms",
         INT,
         86_400_000,
-        "How long a partition remembers an idempotent producer that writes nothing.",
+        "The time in milliseconds without a write after which a partition removes an idempotent producer.",
         at_least(1),
         CLUSTER_WIDE,
     ),
@@ -97,7 +98,7 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "producer.id.expiration.check.interval.ms",
         INT,
         600_000,
-        "How often partitions look for producers to forget.",
+        "The interval between checks for expired producers.",
         at_least(1),
         internal=True,
     ),
@@ -105,15 +106,16 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "add.partitions.to.txn.retry.backoff.ms",
         INT,
         20,
-        "The pause before the broker asks the transaction coordinator again whether a write belongs to a "
-        "transaction.",
+        "The backoff in milliseconds before the verification of a transactional write with the coordinator "
+        "is retried.",
         at_least(1),
     ),
     ConfigKey(
         "add.partitions.to.txn.retry.backoff.max.ms",
         INT,
         100,
-        "How long the broker retries the verification of a transactional write with the coordinator.",
+        "The maximum time in milliseconds that the verification of a transactional write with the "
+        "coordinator is retried.",
         at_least(0),
     ),
 )

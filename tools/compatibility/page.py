@@ -45,7 +45,9 @@ The tests cover:
 - producing: all codecs, idempotence, transactions (`transaction.version` 0 to 2) with group offsets
 - consuming: assigned partitions; classic groups (eager, cooperative, static members); consumer groups (both
   assignors, regular expressions); migration between the two protocols in both directions
-- streams groups: internal topics, standby tasks, killed instances and brokers, assignments as in Apache Kafka
+- streams groups: internal topics, standby tasks, killed instances and brokers, assignments as in Apache
+  Kafka; like Kafka 4.3, Moldau refuses static members (`group.instance.id`), warm-up tasks, regular
+  expressions for source topics and another topology of an existing group with INVALID_REQUEST
 - offsets: committed, earliest, latest and by timestamp
 - topics and configurations
 """

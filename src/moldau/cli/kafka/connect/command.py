@@ -6,20 +6,14 @@ import argparse
 import json
 import logging
 import sys
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from moldau.base.json_log import configure_logging
-from moldau.cli.kafka.server.command import (
-    STOP_WITH_INPUT,
-    add_log_format,
-    overrides,
-    stop_at_end_of_input,
-)
 from moldau.cli.shared.arguments import ToolParser, require
 from moldau.cli.shared.connection import COMMAND_CONFIG, load_config
+from moldau.cli.shared.process import add_process_options, overrides, start_stop_watcher
 from moldau.cli.shared.tool import run_tool
 from moldau.config.definition import ConfigError
 
@@ -80,8 +74,7 @@ def _standalone_parser() -> ToolParser:
 
 def _add_common(parser: ToolParser) -> None:
     parser.add_argument("--verbose", "-v", action="store_true", help="Log what the worker does.")
-    add_log_format(parser)
-    parser.add_argument(STOP_WITH_INPUT, action="store_true", help=argparse.SUPPRESS)
+    add_process_options(parser)
 
 
 def _run_options(options: argparse.Namespace) -> int:
@@ -148,8 +141,7 @@ def _serve(
     level = logging.INFO if options.verbose else logging.WARNING
     configure_logging(options.log_format, level, sys.stderr)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    if options.stop_with_input:
-        threading.Thread(target=stop_at_end_of_input, daemon=True).start()
+    start_stop_watcher(options)
     settings = HttpSettings.from_properties(properties, default_port=_DEFAULT_PORT)
 
     def on_ready(urls: Sequence[str]) -> None:

@@ -7,18 +7,16 @@ import logging
 import os
 import signal
 import sys
-import threading
 from collections.abc import Callable, Mapping, Sequence
 
-from moldau.base.json_log import FORMATS, TEXT, configure_logging
+from moldau.base.json_log import configure_logging
 from moldau.cli.shared.arguments import ToolParser, UsageError
 from moldau.cli.shared.connection import load_config
+from moldau.cli.shared.process import add_process_options, overrides, start_stop_watcher
 from moldau.cli.shared.tool import ToolError, run_tool, warn
 
 Ready = Callable[[dict[str, int]], None]
 
-#: Passed to nodes by the process that supervises them; see `stop_at_end_of_input`.
-STOP_WITH_INPUT = "--stop-with-input"
 #: A node that may depend on others is not awaited longer than this: the next command may start them.
 _READY_TIMEOUT_WITH_OTHERS_S = 3.0
 
@@ -47,32 +45,13 @@ def _start_parser() -> ToolParser:
         action="append",
         default=[],
     )
-    add_log_format(parser)
-    parser.add_argument(STOP_WITH_INPUT, action="store_true", help=argparse.SUPPRESS)
+    add_process_options(parser)
     return parser
-
-
-def add_log_format(parser: ToolParser) -> None:
-    parser.option(
-        "--log-format",
-        "FORMAT",
-        "Log as text, or as lines of JSON with the fields of each event (json).",
-        choices=FORMATS,
-        default=TEXT,
-    )
-
-
-def checked_format(log_format: str) -> str:
-    """Return the log format of a command that is not parsed by `ToolParser`."""
-    if log_format not in FORMATS:
-        raise ToolError(f"--log-format is {' or '.join(FORMATS)}, not {log_format}.")
-    return log_format
 
 
 def _start(options: argparse.Namespace) -> int:
     properties = {**load_config(options.file), **overrides(options.override)}
-    if options.stop_with_input:
-        threading.Thread(target=stop_at_end_of_input, daemon=True).start()
+    start_stop_watcher(options)
     if not options.daemon:
         return _run(properties, options.log_format)
     from moldau.cli.kafka.server.daemon import start_in_background
@@ -88,24 +67,6 @@ def _needs_no_other(properties: Mapping[str, str]) -> bool:
     names = ("controller.quorum.voters", "controller.quorum.bootstrap.servers")
     others = any("," in properties.get(name, "") for name in names)
     return "controller" in properties.get("process.roles", "") and not others
-
-
-def stop_at_end_of_input() -> None:
-    """Shut the process down when standard input is closed, because its supervisor has exited."""
-    while os.read(sys.stdin.fileno(), 4096):
-        pass
-    os.kill(os.getpid(), signal.SIGTERM)
-
-
-def overrides(words: Sequence[str]) -> dict[str, str]:
-    """Parse `property=value` words; the value may be empty and may contain `=`."""
-    found = {}
-    for word in words:
-        name, equals, value = word.partition("=")
-        if not equals or not name.strip():
-            raise UsageError(f"'{word}' is not of the form property=value")
-        found[name.strip()] = value.strip()
-    return found
 
 
 def _run(properties: Mapping[str, str], log_format: str, on_ready: Ready | None = None) -> int:

@@ -21,10 +21,10 @@ from pathlib import Path
 
 from moldau import __version__
 from moldau.base.json_log import TEXT
-from moldau.cli.kafka.server.command import STOP_WITH_INPUT, overrides
 from moldau.cli.moldau.dev.node import DEFAULT_PORT
 from moldau.cli.moldau.dev.security import announce_clients, dev_security
 from moldau.cli.moldau.dev.services import DevServices
+from moldau.cli.shared.process import STOP_WITH_INPUT, overrides
 from moldau.cli.shared.tool import ToolError
 from moldau.local.plan import ClusterPlan, Member, node_folder, roles_of, write_properties
 from moldau.local.ports import ReservedPorts

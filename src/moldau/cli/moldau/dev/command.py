@@ -125,11 +125,11 @@ def dev(
 
     Only clients on this machine can connect. Data is kept between starts.
     """
-    from moldau.cli.kafka.server.command import checked_format
     from moldau.cli.moldau.dev.cluster import dev_cluster, planned_brokers
     from moldau.cli.moldau.dev.node import DEFAULT_PORT, dev_node
     from moldau.cli.moldau.dev.services import DevServices
     from moldau.cli.moldau.dev.tiered import tiered_settings
+    from moldau.cli.shared.process import checked_format
 
     announce = Console(highlight=False, soft_wrap=True, markup=False).print
 

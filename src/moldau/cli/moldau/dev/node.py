@@ -10,9 +10,9 @@ from pathlib import Path
 
 from moldau import __version__
 from moldau.base.json_log import TEXT, configure_logging
-from moldau.cli.kafka.server.command import overrides
 from moldau.cli.moldau.dev.security import announce_clients, dev_security
 from moldau.cli.moldau.dev.services import DevServices
+from moldau.cli.shared.process import overrides
 from moldau.cli.shared.tool import ToolError
 from moldau.local.plan import CONTROLLER_LISTENER, single_node_properties
 

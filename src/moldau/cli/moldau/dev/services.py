@@ -14,8 +14,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from moldau.cli.kafka.server.command import STOP_WITH_INPUT
 from moldau.cli.moldau.dev.security import client_file
+from moldau.cli.shared.process import STOP_WITH_INPUT
 from moldau.local.security.configs import SecurityConfigs
 
 _STOP_TIMEOUT_S: Final = 5.0

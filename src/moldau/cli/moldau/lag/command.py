@@ -7,19 +7,13 @@ import asyncio
 import json
 import logging
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from moldau.base.json_log import configure_logging
-from moldau.cli.kafka.server.command import (
-    STOP_WITH_INPUT,
-    add_log_format,
-    overrides,
-    stop_at_end_of_input,
-)
 from moldau.cli.shared.arguments import ToolParser, UsageError, refuse_together
 from moldau.cli.shared.connection import add_bootstrap_options, bootstrap_servers, load_client_config
+from moldau.cli.shared.process import add_process_options, overrides, start_stop_watcher
 from moldau.cli.shared.tool import ToolError, run_tool
 from moldau.cli.tools import COMMANDS
 
@@ -96,8 +90,7 @@ def _add_service_options(parser: ToolParser) -> None:
         "--alert-webhook", "URL", "Send a POST with JSON to this URL when the status of a group changes."
     )
     parser.add_argument("--verbose", "-v", action="store_true", help="Log warnings about missing data.")
-    add_log_format(parser)
-    parser.add_argument(STOP_WITH_INPUT, action="store_true", help=argparse.SUPPRESS)
+    add_process_options(parser)
 
 
 def _notes() -> str:
@@ -139,8 +132,7 @@ def _serve(options: argparse.Namespace, rules: LagRules, properties: dict[str, s
     from moldau.http.settings import HttpListener, HttpSettings
     from moldau.lag.serving.service import LagService
 
-    if options.stop_with_input:
-        threading.Thread(target=stop_at_end_of_input, daemon=True).start()
+    start_stop_watcher(options)
     listener = HttpListener(options.host, options.serve, tls=False)
     http = {"listeners": listener.url} | overrides(options.set)
     settings = HttpSettings.from_properties(http, default_port=options.serve)

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from moldau.base.json_log import configure_logging
-from moldau.cli.kafka.server.command import add_log_format
 from moldau.cli.shared.arguments import ToolParser, refuse_together
 from moldau.cli.shared.connection import load_config
+from moldau.cli.shared.process import add_log_format
 from moldau.cli.shared.tool import ToolError, run_tool, warn
 
 if TYPE_CHECKING:

@@ -95,7 +95,7 @@ def run(
     """Run the pipelines of these files until Ctrl-C, and restart those that fail."""
 
     def work() -> int:
-        from moldau.cli.kafka.server.command import checked_format
+        from moldau.cli.shared.process import checked_format
         from moldau.pipelines.runtime.driver import RunSettings
         from moldau.pipelines.runtime.supervisor import Supervisor
 

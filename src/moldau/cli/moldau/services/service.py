@@ -5,19 +5,13 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from moldau.base.json_log import configure_logging
-from moldau.cli.kafka.server.command import (
-    STOP_WITH_INPUT,
-    add_log_format,
-    overrides,
-    stop_at_end_of_input,
-)
 from moldau.cli.shared.arguments import ToolParser, require
 from moldau.cli.shared.connection import COMMAND_CONFIG, load_client_config
+from moldau.cli.shared.process import add_process_options, overrides, start_stop_watcher
 from moldau.cli.shared.tool import run_tool
 from moldau.cli.tools import COMMANDS
 
@@ -91,8 +85,7 @@ class ServiceCommand(NamedTuple):
     @staticmethod
     def _add_common(parser: ToolParser) -> None:
         parser.add_argument("--verbose", "-v", action="store_true", help="Log what the service does.")
-        add_log_format(parser)
-        parser.add_argument(STOP_WITH_INPUT, action="store_true", help=argparse.SUPPRESS)
+        add_process_options(parser)
 
     def _run_options(self, options: argparse.Namespace) -> int:
         properties = load_client_config(options.config)
@@ -133,8 +126,7 @@ class ServiceCommand(NamedTuple):
         configure_logging(
             options.log_format, logging.INFO if options.verbose else logging.WARNING, sys.stderr
         )
-        if options.stop_with_input:
-            threading.Thread(target=stop_at_end_of_input, daemon=True).start()
+        start_stop_watcher(options)
         settings = HttpSettings.from_properties(properties, default_port=self.default_port)
 
         def on_ready(urls: Sequence[str]) -> None:

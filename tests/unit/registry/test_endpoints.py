@@ -287,3 +287,41 @@ async def test_a_reference_that_stands_for_another_schema_is_compared_again() ->
 
 def references(subject: str) -> list[dict[str, Any]]:
     return [{"name": "Item", "subject": subject, "version": 1}]
+
+
+@on_a_loop
+async def test_booleans_are_converted_as_jackson_does() -> None:
+    registry = await TestRegistry().start()
+    given = {"false": False, "False": False, "": False, "null": False, " true ": True, "TRUE": True}
+    for number, (value, expected) in enumerate([*given.items(), (0, False), (7, True), (None, False)]):
+        rules = {"domainRules": [{**RULES["domainRules"][0], "disabled": value}]}
+        await registry.register(f"s{number}", '"string"', ruleSet=rules)
+        [rule] = (await get(registry, f"/subjects/s{number}/versions/1"))["ruleSet"]["domainRules"]
+        assert (value, rule["disabled"]) == (value, expected)
+    for wrong in ("yes", "fALSE", 0.0, [True], {}):
+        rules = {"domainRules": [{**RULES["domainRules"][0], "disabled": wrong}]}
+        refused = await registry.register("t", '"string"', ruleSet=rules)
+        assert (refused.status, refused.json["message"]) == (422, "disabled must be true or false.")
+
+
+@on_a_loop
+async def test_false_as_a_text_is_false_in_every_request() -> None:
+    registry = await TestRegistry().start()
+    await registry.register("s", record("r", "a"))
+    entity = {"entityPath": "r.a", "entityType": "sr_field"}
+    tags = {"tagsToAdd": [{"schemaEntity": entity, "tags": ["PII"]}]}
+    await registry.ask("POST", "/subjects/s/versions/1/tags", tags)
+    await registry.register("s", record("r", "a", b="x"), propagateSchemaTags="false")
+    assert "confluent:tags" not in (await get(registry, "/subjects/s/versions/3"))["schema"]
+    answer = await registry.ask("PUT", "/config/s", {"normalize": "false"})
+    assert answer.json == {"normalize": False}
+    unsorted = {"type": "string", "b": 1, "a": 2}
+    named = {"resourceName": "t", "resourceNamespace": "n", "resourceId": "id-t"}
+    value = {"associationType": "value", "normalize": "false", "schema": {"schema": json.dumps(unsorted)}}
+    created = await registry.ask("POST", "/associations", {**named, "associations": [value]})
+    assert list(json.loads(created.json["associations"][0]["schema"]["schema"])) == ["type", "b", "a"]
+    remove = {"associationType": "value", "opType": "DELETE", "cascadeLifecycle": "false"}
+    body = {"requests": [{**named, "associations": [remove]}]}
+    [result] = (await registry.ask("POST", "/associations:batchMutate", body)).json["results"]
+    assert result["error"]["error_code"] == 40908
+    assert await get(registry, "/subjects/:.n:t-value/versions") == [1]

@@ -20,7 +20,7 @@ from moldau.registry.state.associations import queries
 from moldau.registry.state.associations.changes import associate, dissociate
 from moldau.registry.state.associations.queries import Wanted
 from moldau.registry.state.associations.requests import TOPIC, ResourceRequest, resource_of, resource_request
-from moldau.registry.state.contracts import Json
+from moldau.registry.state.contracts import Json, boolean_of
 from moldau.registry.state.names import normalize
 from moldau.registry.state.registry import Decision, Registry
 from moldau.registry.state.requests import strings_field
@@ -216,7 +216,7 @@ def _operation(call: Call, body: Json, kind: str, dry_run: bool) -> Any:
         if kind == "DELETE":
             [operation] = body["associations"]
             wanted = Wanted(body.get("resourceType") or TOPIC, [operation.get("associationType") or "value"])
-            cascade = bool(operation.get("cascadeLifecycle"))
+            cascade = boolean_of(operation, "cascadeLifecycle") or False
             return dissociate(
                 registry,
                 str(body.get("resourceId")),

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from moldau.http.errors import ApiError
 from moldau.registry.state import errors
 
 Json = dict[str, Any]
@@ -24,6 +25,9 @@ _DOMAIN_MODES: Final = frozenset({"WRITE", "READ", "WRITEREAD"})
 _RULE_KINDS: Final = frozenset({"TRANSFORM", "CONDITION"})
 _SEVERAL_ACTIONS: Final = frozenset({"WRITEREAD", "UPDOWN"})
 _LONGEST_NAME: Final = 64
+_TRUE: Final = ("true", "True", "TRUE")
+_FALSE: Final = ("false", "False", "FALSE")
+_NULL: Final = ("", "null")
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,10}")
 
 
@@ -81,7 +85,7 @@ def _rule(given: Mapping[str, Any]) -> Json:
     for key in ("expr", "onSuccess", "onFailure"):
         if given.get(key):
             rule[key] = _text(given[key])
-    rule["disabled"] = bool(given.get("disabled", False))
+    rule["disabled"] = boolean_of(given, "disabled") or False
     return rule
 
 
@@ -191,6 +195,21 @@ def without_confluent_version(metadata: Json | None) -> Json:
     properties.pop(CONFLUENT_VERSION, None)
     changed = metadata_of({**(metadata or {}), "properties": properties})
     return changed if changed is not None else {}
+
+
+def boolean_of(given: Mapping[str, Any], name: str) -> bool | None:
+    """Return a field that is true or false; texts and integers are converted as Jackson does."""
+    value = given.get(name)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return value != 0
+    text = value.strip() if isinstance(value, str) else None
+    if text in _NULL:
+        return None
+    if text in _TRUE or text in _FALSE:
+        return text in _TRUE
+    raise ApiError(422, 422, f"{name} must be true or false.")
 
 
 def _object(value: object, name: str) -> dict[str, Any]:

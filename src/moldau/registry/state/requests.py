@@ -74,7 +74,7 @@ def schema_request(subject: str, body: object) -> SchemaRequest:
         version or 0,
         tuple(tag_changes(body, "schemaTagsToAdd")),
         tuple(tag_changes(body, "schemaTagsToRemove")),
-        bool(body.get("propagateSchemaTags")),
+        contracts.boolean_of(body, "propagateSchemaTags") or False,
         version,
         schema_id,
     )
@@ -91,13 +91,6 @@ def string_field(body: dict[str, Any], name: str) -> str | None:
     value = body.get(name)
     if value is not None and not isinstance(value, str):
         raise ApiError(422, 422, f"{name} must be a string.")
-    return value
-
-
-def boolean_field(body: dict[str, Any], name: str) -> bool | None:
-    value = body.get(name)
-    if value is not None and not isinstance(value, bool):
-        raise ApiError(422, 422, f"{name} must be true or false.")
     return value
 
 

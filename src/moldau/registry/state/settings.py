@@ -20,7 +20,7 @@ from moldau.registry.state.names import (
 )
 from moldau.registry.state.registering import require_writable
 from moldau.registry.state.registry import Decision, Registry
-from moldau.registry.state.requests import boolean_field, string_field
+from moldau.registry.state.requests import string_field
 from moldau.registry.state.subjects import page
 
 LEVELS: Final = frozenset(
@@ -109,7 +109,7 @@ def _changes(body: dict[str, Any]) -> Json:
         elif field in _TEXTS:
             value = string_field(body, field)
         elif field in _FLAGS:
-            value = boolean_field(body, field)
+            value = contracts.boolean_of(body, field)
         changes[field] = value
     return changes
 

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from moldau.registry.state import errors
 from moldau.registry.state.associations.queries import STRONG, WEAK
-from moldau.registry.state.contracts import Json
+from moldau.registry.state.contracts import Json, boolean_of
 
 TOPIC: Final = "topic"
 _TYPES: Final = ("key", "value")
@@ -110,16 +110,16 @@ def _association(value: object, create: bool) -> Association:
     lifecycle = _text(given, "lifecycle")
     if lifecycle not in (None, STRONG, WEAK):
         raise errors.invalid_association("lifecycle", "must be either 'STRONG' or 'WEAK'")
-    frozen, schema = given.get("frozen"), given.get("schema")
+    schema = given.get("schema")
     if schema is not None and not isinstance(schema, dict):
         raise errors.invalid_association("schema", "must be an object")
     association = Association(
         subject,
         _text(given, "associationType") or "value",
         lifecycle,
-        frozen if isinstance(frozen, bool) else None,
+        boolean_of(given, "frozen"),
         schema,
-        bool(given.get("normalize")),
+        boolean_of(given, "normalize") or False,
     )
     if create:
         association = with_defaults(association, create=True)

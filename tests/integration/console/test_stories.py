@@ -161,7 +161,36 @@ def test_a_filter_searches_the_whole_topic(page: Any, bootstrap: str, tools: Too
     expect(page.get_by_role("button", name="Continue")).to_be_hidden()
     page.get_by_label("Expression").fill("value.n >>")
     page.get_by_role("button", name="Read").click()
-    expect(page.get_by_role("alert")).to_be_visible()
+    expect(page.get_by_role("alert")).to_contain_text("'>' is not known; the fields of a record are key")
+    page.get_by_role("switch", name="Live").check()
+    expect(page.get_by_role("switch", name="Live")).not_to_be_checked()
+    expect(page.get_by_role("alert")).to_contain_text("is not known")
+    page.get_by_label("Expression").fill("")
+    page.get_by_label("Filter").fill("x")
+    page.get_by_label("Limit").fill("many")
+    page.get_by_role("button", name="Read").click()
+    expect(page.get_by_role("alert")).to_have_text("Number of messages must be a whole number, not many.")
+
+
+def test_an_interrupted_search_is_not_repeated(page: Any, bootstrap: str, topic: str, console: Any) -> None:
+    create(bootstrap, topic, partitions=1)
+    console("POST", f"/topics/{topic}/messages/import", b"tea 1\ntea 2\n", kind="text/plain")
+    requests = []
+
+    def interrupted(route: Any) -> None:
+        requests.append(route)
+        text = route.fetch().text()
+        assert "event: end" in text
+        route.fulfill(content_type="text/event-stream", body=f"retry: 1\n{text.partition('event: end')[0]}")
+
+    page.route("**/messages/search?*", interrupted)
+    page.goto(f"/topics/{topic}/messages?filter=tea")
+    expect(page.get_by_role("alert")).to_contain_text("connection to the console is lost")
+    expect(page.get_by_role("button", name="Cancel")).to_be_hidden()
+    expect(page.get_by_role("table", name="Messages").locator("tbody tr")).to_have_count(2)
+    page.reload()
+    expect(page.get_by_role("alert")).to_contain_text("connection to the console is lost")
+    assert len(requests) == 2
 
 
 def test_new_records_appear_while_live(page: Any, bootstrap: str, topic: str, console: Any) -> None:

@@ -1,6 +1,6 @@
 // The table of messages: searching the whole topic with progress, following new records, files, saved filters.
 
-import { complain, post, report } from "./console.js";
+import { ask, complain, post, report } from "./console.js";
 
 const form = document.querySelector("[data-reading]");
 const rows = document.querySelector("[data-rows]");
@@ -49,11 +49,13 @@ function open(kind, atTop, after = "") {
     follow.checked = false;
   });
   own.addEventListener("error", () => {
-    if (own.readyState === EventSource.CLOSED && source === own) {
-      complain("The records cannot be read; check the fields of the form.");
-      stop();
-      follow.checked = false;
-    }
+    // A browser connects again by itself. New records can be followed again; a search would begin again.
+    if (source !== own || (atTop && own.readyState !== EventSource.CLOSED)) return;
+    complain("The connection to the console is lost; read again.");
+    stop();
+    follow.checked = false;
+    // The session may have ended.
+    ask(location.href, { method: "HEAD", headers: { "X-Background": "true" } }).catch(() => {});
   });
   return own;
 }

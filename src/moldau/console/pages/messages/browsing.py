@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Final
 
 from starlette.responses import JSONResponse, Response
@@ -16,7 +16,7 @@ from moldau.console.pages.messages.writing import schema_choices
 from moldau.console.pages.topics import topic_row
 from moldau.console.records import reading
 from moldau.console.records.reading import Position, Row
-from moldau.console.web.call import Call, Page
+from moldau.console.web.call import Call, Page, Refused
 from moldau.console.web.forms import InvalidField
 from moldau.console.web.rendering import fragment
 from moldau.console.web.streams import COMMENT, event, stream
@@ -55,10 +55,23 @@ async def messages(call: Call) -> Page:
 async def search(call: Call) -> Response:
     """Search the whole topic; a stream of events, or JSON with what is found within half a minute."""
     topic = await call.topic()
-    choice = Choice(call, topic)
     if call.wants_json:
-        return JSONResponse(await _found(call, topic, choice))
-    return stream(_search_events(call, topic, choice, Filter(call, topic)))
+        return JSONResponse(await _found(call, topic, Choice(call, topic)))
+    return _streamed(call, topic, _search_events)
+
+
+def _streamed(
+    call: Call, topic: Topic, events: Callable[[Call, Topic, Choice, Filter], AsyncIterator[str]]
+) -> Response:
+    """Return a stream of events; fields that cannot be used are one, because pages see no other answer."""
+    try:
+        return stream(events(call, topic, Choice(call, topic), Filter(call, topic)))
+    except (InvalidField, Refused) as error:
+        return stream(_problem(error.message))
+
+
+async def _problem(message: str) -> AsyncIterator[str]:
+    yield event("problem", {"error": message})
 
 
 async def _search_events(call: Call, topic: Topic, choice: Choice, wanted: Filter) -> AsyncIterator[str]:
@@ -124,8 +137,7 @@ def _next(progress: reading.Progress, chosen: list[Row], matching: list[Row]) ->
 
 async def follow(call: Call) -> Response:
     """Stream new records, those that match the filter."""
-    topic = await call.topic()
-    return stream(_follow_events(call, topic, Choice(call, topic), Filter(call, topic)))
+    return _streamed(call, await call.topic(), _follow_events)
 
 
 async def _follow_events(call: Call, topic: Topic, choice: Choice, wanted: Filter) -> AsyncIterator[str]:

@@ -3,6 +3,10 @@
 `bootstrap.checkpoint` contains the records that the first active controller writes into the empty log, mainly
 the feature levels. A dynamic quorum also gets its voter set, as a snapshot at offset 0 in the folder of the
 metadata log.
+
+The metadata has secrets: the keys of SCRAM users, and passwords of key stores that were changed at run time,
+which Kafka stores as they are. Only the owner of the folder of the log and of `bootstrap.checkpoint` can read
+them.
 """
 
 from __future__ import annotations
@@ -21,6 +25,13 @@ from moldau.storage.disk.disk import Disk, make_durable_dirs
 
 FILE_NAME = "bootstrap.checkpoint"
 LOG_FOLDER = f"{METADATA_TOPIC}-0"
+
+
+def make_log_folder(disk: Disk, folder: str) -> None:
+    """Create the folder of the metadata log, for its owner only, unless it exists."""
+    if not disk.exists(folder):
+        make_durable_dirs(disk, folder)
+        disk.make_private(folder)
 
 
 def bootstrap_records(levels: Mapping[str, int]) -> list[MetadataRecord]:
@@ -47,7 +58,7 @@ def write_bootstrap(disk: Disk, clock: Clock, directory: str, records: Sequence[
         time_ms=clock.time_ms(),
         last_contained_log_timestamp=0,
     )
-    disk.write_atomic(path, data)
+    disk.write_atomic(path, data, private=True)
 
 
 def read_bootstrap(disk: Disk, directory: str) -> list[MetadataRecord]:
@@ -63,7 +74,7 @@ def read_bootstrap(disk: Disk, directory: str) -> list[MetadataRecord]:
 def write_initial_voters(disk: Disk, clock: Clock, directory: str, voters: VoterSet) -> None:
     """Write the voter set of a new dynamic quorum as the snapshot before the first record."""
     folder = f"{directory}/{LOG_FOLDER}"
-    make_durable_dirs(disk, folder)
+    make_log_folder(disk, folder)
     now = clock.time_ms()
     data = encode_snapshot((), 0, epoch=0, time_ms=now, last_contained_log_timestamp=now, voters=voters)
     disk.write_atomic(f"{folder}/{SnapshotId(0, 0).file_name}", data)

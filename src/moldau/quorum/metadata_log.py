@@ -20,6 +20,7 @@ from moldau.base.ids import METADATA_TOPIC, METADATA_TOPIC_ID, TopicPartition
 from moldau.protocol.errors import CorruptBatch
 from moldau.protocol.schema import Buffer, Message
 from moldau.quorum.batches import Batch, control_batch, data_batch, read_batches
+from moldau.quorum.bootstrap import make_log_folder
 from moldau.quorum.damage import check_log
 from moldau.quorum.settings import QuorumSettings
 from moldau.quorum.snapshots import SnapshotId, list_snapshots, remove_leftovers
@@ -46,6 +47,7 @@ class MetadataLog:
 
         `led_epoch` is the epoch that this node led when it stopped; -1 if it was not the leader.
         """
+        make_log_folder(disk, settings.folder)
         check_log(disk, settings.folder, settings.node_id, led_epoch)
         log = Log.open(
             disk,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -89,6 +90,18 @@ def test_kafka_configs_replaces_the_store_of_a_listener(
     eventually(lambda: served(cluster, certificates) != before, timeout=10)
     without_listener = add(f"ssl.keystore.location={fresh}")
     assert "only per-listener using the listener prefix" in without_listener.out + without_listener.err
+
+
+def test_other_users_of_the_machine_cannot_read_passwords_in_the_metadata(
+    cluster: Cluster, certificates: Certificates
+) -> None:
+    alter(cluster, certificates, "secret-in-metadata", "listener.name.plaintext.ssl.key.password")
+    written = [file for file in cluster.data_dir.rglob("*") if file.is_file()]
+    holders = [file for file in written if b"secret-in-metadata" in file.read_bytes()]
+    assert holders, "Kafka stores it in the metadata log"
+    for file in holders:
+        folders = [each for each in file.parents if each.is_relative_to(cluster.data_dir)]
+        assert any(stat.S_IMODE(each.stat().st_mode) & 0o077 == 0 for each in (file, *folders[:-1])), file
 
 
 def test_the_same_path_with_new_content_takes_effect(cluster: Cluster, certificates: Certificates) -> None:

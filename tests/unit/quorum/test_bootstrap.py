@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,10 @@ class TestBootstrap:
         )
         assert without_times(ours) == without_times(theirs)
         assert read_bootstrap(DISK, str(tmp_path)) == bootstrap_records(APACHE_LEVELS)
+
+    def test_only_the_owner_can_read_the_keys_of_users(self, tmp_path: Path) -> None:
+        write_bootstrap(DISK, ManualClock(), str(tmp_path), bootstrap_records(APACHE_LEVELS))
+        assert stat.S_IMODE((tmp_path / "bootstrap.checkpoint").stat().st_mode) == 0o600
 
     def test_without_a_file_the_defaults_apply(self, tmp_path: Path) -> None:
         assert read_bootstrap(DISK, str(tmp_path)) == bootstrap_records(default_levels())

@@ -37,6 +37,10 @@ __all__ = [
     "sync_failure",
 ]
 
+#: Modes of new files and folders; the umask of the process applies.
+_FILE = 0o644
+_PRIVATE_FILE = 0o600
+_PRIVATE_FOLDER = 0o700
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _PASSING = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
@@ -172,8 +176,15 @@ class Disk(Protocol):
 
     def read_bytes(self, path: str) -> bytes: ...
 
-    def write_atomic(self, path: str, data: bytes) -> None:
-        """Replace the file atomically: after a crash it contains the old bytes or the new ones."""
+    def write_atomic(self, path: str, data: bytes, *, private: bool = False) -> None:
+        """Replace the file atomically: after a crash it contains the old bytes or the new ones.
+
+        A `private` file can be read by its owner only.
+        """
+        ...
+
+    def make_private(self, folder: str) -> None:
+        """Let only the owner of a folder read what is in it."""
         ...
 
     def lock(self, path: str) -> Lock:
@@ -202,7 +213,7 @@ class PosixDisk:
 
     def open(self, path: str, *, create: bool = False, read_only: bool = False) -> File:
         flags = os.O_CLOEXEC | (os.O_RDONLY if read_only else os.O_RDWR) | (os.O_CREAT if create else 0)
-        return PosixFile(os.open(path, flags, 0o644), path)
+        return PosixFile(os.open(path, flags, _FILE), path)
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)
@@ -264,10 +275,15 @@ class PosixDisk:
         with open(path, "rb") as file:
             return file.read()
 
-    def write_atomic(self, path: str, data: bytes) -> None:
+    def write_atomic(self, path: str, data: bytes, *, private: bool = False) -> None:
         temporary = path + ".tmp"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        mode = _PRIVATE_FILE if private else _FILE
         try:
-            with open(temporary, "wb") as file:
+            with open(os.open(temporary, flags, mode), "wb") as file:
+                if private:
+                    # A temporary file that was left behind keeps its mode.
+                    os.fchmod(file.fileno(), mode)
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
@@ -276,6 +292,9 @@ class PosixDisk:
             self.remove(temporary)
             raise
         self.sync_dir(_parent(path))
+
+    def make_private(self, folder: str) -> None:
+        os.chmod(folder, _PRIVATE_FOLDER)
 
     def lock(self, path: str) -> Lock:
         return _PosixLock(path)
@@ -296,7 +315,7 @@ class _PosixLock:
         with self._guard:
             if self._path in self._held:
                 raise BlockingIOError(errno.EAGAIN, "already locked by this process", path)
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE)
             try:
                 fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:

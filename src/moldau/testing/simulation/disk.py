@@ -165,7 +165,7 @@ class SimulatedDisk:
         self._look(path)
         return bytes(self.drive.file(path).data)
 
-    def write_atomic(self, path: str, data: bytes) -> None:
+    def write_atomic(self, path: str, data: bytes, *, private: bool = False) -> None:
         """Replace a file atomically, in the steps of `PosixDisk`: write, sync, rename, sync the folder."""
         temporary = path + ".tmp"
         try:
@@ -178,6 +178,9 @@ class SimulatedDisk:
             self.remove(temporary)
             raise
         self.sync_dir(posixpath.dirname(path))
+
+    def make_private(self, folder: str) -> None:
+        """Nothing: the simulated drive has one user."""
 
     def lock(self, path: str) -> Lock:
         self.open(path, create=True)

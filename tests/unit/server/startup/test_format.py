@@ -269,10 +269,10 @@ def test_an_unreadable_folder_is_skipped(tmp_path: Path) -> None:
 class FullDisk(PosixDisk):
     """Takes everything but the last file."""
 
-    def write_atomic(self, path: str, data: bytes) -> None:
+    def write_atomic(self, path: str, data: bytes, *, private: bool = False) -> None:
         if path.endswith("meta.properties"):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
-        super().write_atomic(path, data)
+        super().write_atomic(path, data, private=private)
 
 
 def test_a_full_disk_leaves_the_folder_unformatted(tmp_path: Path) -> None:

@@ -560,9 +560,9 @@ class CrashingDisk(PosixDisk):
         self._step()
         super().remove(path)
 
-    def write_atomic(self, path: str, data: bytes) -> None:
+    def write_atomic(self, path: str, data: bytes, *, private: bool = False) -> None:
         self._step()
-        super().write_atomic(path, data)
+        super().write_atomic(path, data, private=private)
 
     def set_modified(self, path: str, time_ms: int) -> None:
         self._step()

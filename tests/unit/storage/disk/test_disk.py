@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,17 @@ def test_write_atomic_replaces_the_whole_file(tmp_path: Path) -> None:
     disk.write_atomic(path, b"second")
     assert disk.read_bytes(path) == b"second"
     assert disk.listdir(str(tmp_path)) == ["file"]
+
+
+def test_only_the_owner_can_read_private_files_and_folders(tmp_path: Path) -> None:
+    disk, path = PosixDisk(), tmp_path / "folder" / "file"
+    disk.makedirs(str(path.parent))
+    disk.make_private(str(path.parent))
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    leftover = path.with_name("file.tmp")
+    leftover.touch(mode=0o644)
+    disk.write_atomic(str(path), b"secret", private=True)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_lock_is_exclusive(tmp_path: Path) -> None:

@@ -43,9 +43,9 @@ class _Disk(PosixDisk):
             self._check(path)
         return super().open(path, create=create, read_only=read_only)
 
-    def write_atomic(self, path: str, data: bytes) -> None:
+    def write_atomic(self, path: str, data: bytes, *, private: bool = False) -> None:
         self._check(path)
-        super().write_atomic(path, data)
+        super().write_atomic(path, data, private=private)
 
     def remove(self, path: str) -> None:
         if self.broken_removals:
@@ -190,12 +190,12 @@ class _Waiting(PosixDisk):
         self.go: threading.Event | None = None
         self.began = threading.Event()
 
-    def write_atomic(self, path: str, data: bytes) -> None:
+    def write_atomic(self, path: str, data: bytes, *, private: bool = False) -> None:
         go, self.go = self.go, None
         if go is not None:
             self.began.set()
             go.wait(10)
-        super().write_atomic(path, data)
+        super().write_atomic(path, data, private=private)
 
 
 def test_cancelled_checkpoint_write_does_not_overwrite_a_later_one(tmp_path: Path) -> None:

@@ -469,9 +469,9 @@ class SickDisk(PosixDisk):
         self._check(source)
         super().rename(source, target)
 
-    def write_atomic(self, path: str, data: bytes) -> None:
+    def write_atomic(self, path: str, data: bytes, *, private: bool = False) -> None:
         self._check(path)
-        super().write_atomic(path, data)
+        super().write_atomic(path, data, private=private)
 
     def listdir(self, path: str) -> list[str]:
         self._check(path)

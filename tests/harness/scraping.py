@@ -15,9 +15,22 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from moldau.local.ports import ReservedPorts
+from moldau.server.metrics.slices import ScrapeSlice
 from moldau.testing import Cluster
 
 OPEN_METRICS = "application/openmetrics-text; version=1.0.0"
+
+
+class CountedSlice(ScrapeSlice):
+    """Counts the places at which a scrape may pause."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pauses = 0
+
+    async def pause(self) -> None:
+        self.pauses += 1
+        await super().pause()
 
 
 @dataclass

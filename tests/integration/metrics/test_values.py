@@ -217,6 +217,10 @@ def test_a_throttled_client_has_figures(measured: MeasuredCluster) -> None:
     labels = {"user": "", "client_id": client_id}
     assert measured.value("kafka_server_produce_byte_rate", **labels) > 1000
     assert measured.value("kafka_server_produce_throttle_time", **labels) > 0
+    # The names of the JMX exporter's example rules.
+    labels = {"resource": "Produce", "user": "", "clientId": client_id}
+    assert measured.value("kafka_server_quota_byte_rate", **labels) > 1000
+    assert measured.value("kafka_server_quota_throttle_time", **labels) > 0
     assert measured.value("moldau_quota_throttled_clients", quota="producer_byte_rate") >= 1
 
 

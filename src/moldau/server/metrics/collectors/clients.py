@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
-from heapq import nlargest
+from heapq import heappop, heappush
 
 from moldau.config.listeners import Endpoint
 from moldau.metrics.catalog import requests, security
 from moldau.metrics.exposition import Scrape
 from moldau.metrics.family import Family
 from moldau.network.limits import ConnectionLimits
-from moldau.quotas.client_quotas import ClientQuotas
+from moldau.quotas.client_quotas import ClientQuotas, RateQuota
+from moldau.quotas.limits import QuotaClient
 from moldau.security.acl.authorizer import Authorizer
 from moldau.security.acl.standard import StandardAuthorizer
 from moldau.server.authentication.login_counts import LoginCounts, LoginOutcome
 from moldau.server.metrics.loop import RateSampler
+from moldau.server.metrics.slices import ScrapeSlice
 
 #: A node has one network processor, its event loop.
 _PROCESSOR = "0"
@@ -103,8 +105,8 @@ class ConnectionRates:
         return found
 
 
-def collect_security(
-    scrape: Scrape, authorizer: Authorizer | None, quotas: ClientQuotas, now_ms: int
+async def collect_security(
+    scrape: Scrape, turn: ScrapeSlice, authorizer: Authorizer | None, quotas: ClientQuotas, now_ms: int
 ) -> None:
     if isinstance(authorizer, StandardAuthorizer):
         scrape.add(security.DECISIONS, authorizer.allowed, "allowed")
@@ -113,24 +115,31 @@ def collect_security(
     else:
         scrape.add(security.DECISIONS, 0, "allowed")
         scrape.add(security.DECISIONS, 0, "denied")
-    for sensors in (quotas.produce.sensors, quotas.fetch.sensors, quotas.request.sensors):
-        scrape.add(security.QUOTA_CLIENTS, len(sensors), sensors.key)
-    _collect_quotas(scrape, quotas, now_ms)
+    for quota in (quotas.produce, quotas.fetch, quotas.request):
+        scrape.add(security.QUOTA_CLIENTS, len(quota.sensors), quota.sensors.key)
+        await _collect_quota(scrape, turn, quota, now_ms)
     mutations = quotas.mutations.sensors
     scrape.add(security.QUOTA_CLIENTS, len(mutations), mutations.key)
 
 
-def _collect_quotas(scrape: Scrape, quotas: ClientQuotas, now_ms: int) -> None:
+async def _collect_quota(scrape: Scrape, turn: ScrapeSlice, quota: RateQuota, now_ms: int) -> None:
     """Add the figures of the clients that use most of their quota."""
-    for quota in (quotas.produce, quotas.fetch, quotas.request):
-        rate, throttle = security.QUOTA_FIGURES[quota.sensors.key]
-        found = [
-            (sensor.used.rate(now_ms), sensor.used.throttle_ms(sensor.limit, now_ms), sensor.limit, client)
-            for client, sensor in quota.sensors
-        ]
-        scrape.add(security.THROTTLED_CLIENTS, sum(each[1] > 0 for each in found), quota.sensors.key)
-        for used, throttle_ms, _, client in nlargest(
-            _MAX_QUOTA_CLIENTS, found, lambda each: each[0] / each[2]
-        ):
-            scrape.add(rate, used, *client)
-            scrape.add(throttle, throttle_ms, *client)
+    key, throttled = quota.sensors.key, 0
+    # Share of the quota, client, rate and throttle time; the least share first.
+    busiest: list[tuple[float, QuotaClient, float, int]] = []
+    for client, sensor in quota.sensors:
+        used = sensor.used.rate(now_ms)
+        throttle_ms = sensor.used.throttle_ms(sensor.limit, now_ms)
+        throttled += throttle_ms > 0
+        heappush(busiest, (used / sensor.limit, client, used, throttle_ms))
+        if len(busiest) > _MAX_QUOTA_CLIENTS:
+            heappop(busiest)
+        await turn.pause()
+    scrape.add(security.THROTTLED_CLIENTS, throttled, key)
+    figures = security.QUOTA_FIGURES[key]
+    for _, client, used, throttle_ms in sorted(busiest, reverse=True):
+        scrape.add(figures.rate, used, figures.resource, *client)
+        scrape.add(security.THROTTLE_TIME, throttle_ms, figures.resource, *client)
+        scrape.add(figures.rate_by_name, used, *client)
+        scrape.add(figures.throttle_time_by_name, throttle_ms, *client)
+        await turn.pause()

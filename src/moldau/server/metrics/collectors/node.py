@@ -108,7 +108,7 @@ class NodeCollector:
 
     async def _collect_metadata(self, scrape: Scrape, turn: ScrapeSlice, services: NodeServices) -> None:
         now_ms = round(self._clock.monotonic() * 1000)
-        collect_security(scrape, services.authorizer, services.quotas, now_ms)
+        await collect_security(scrape, turn, services.authorizer, services.quotas, now_ms)
         if self._elections is not None:
             await self._cluster.collect(scrape, turn, services.quorum, self._elections)
         if services.quorum.is_started:

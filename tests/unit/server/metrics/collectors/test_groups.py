@@ -13,22 +13,10 @@ from moldau.metrics.catalog.table import FAMILIES
 from moldau.metrics.end_offsets import EndOffsets
 from moldau.metrics.exposition import Scrape
 from moldau.server.metrics.collectors.groups import GroupCollector, OffsetLines
-from moldau.server.metrics.slices import ScrapeSlice
 from tests.harness.nodes.node import running_node
+from tests.harness.scraping import CountedSlice
 
 PARTITIONS = 100
-
-
-class CountedSlice(ScrapeSlice):
-    """Counts the places at which a scrape may pause."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.pauses = 0
-
-    async def pause(self) -> None:
-        self.pauses += 1
-        await super().pause()
 
 
 def test_a_topic_with_an_unknown_lag_has_no_sum() -> None:

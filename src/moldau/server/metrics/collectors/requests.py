@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from moldau.base.errors import ErrorCode
@@ -28,25 +28,31 @@ _DELAYED: Final = {
 async def collect_requests(
     scrape: Scrape, turn: ScrapeSlice, metrics: RequestMetrics, traffic: Traffic | None
 ) -> None:
+    of_partitions: Mapping[str, Mapping[int, int]] = {}
+    if traffic is not None:
+        of_partitions = {"Produce": traffic.produce_failures, "Fetch": traffic.fetch_failures}
     for recorder in metrics:
         # Errors are counted at once and durations when they are folded: without this, requests of the last
         # pause would be failures that are not requests, and the number of requests without an error decrease.
         metrics.fold()
-        _collect(scrape, recorder.name, (recorder,))
+        _collect(scrape, recorder.name, (recorder,), of_partitions.get(recorder.name, {}))
         await turn.pause()
     metrics.fold()
-    _collect(scrape, "Fetch", (metrics.fetch_consumer, metrics.fetch_follower))
-    if traffic is not None:
-        for request, failures in (("Produce", traffic.produce_failures), ("Fetch", traffic.fetch_failures)):
-            for code, count in failures.items():
-                scrape.add(requests.ERRORS, count, request, ErrorCode.of(code).name)
+    _collect(
+        scrape, "Fetch", (metrics.fetch_consumer, metrics.fetch_follower), of_partitions.get("Fetch", {})
+    )
     waiting = {recorder.name: recorder.waiting for recorder in metrics}
     for operation, names in _DELAYED.items():
         scrape.add(replicas.PURGATORY, sum(waiting.get(name, 0) for name in names), operation)
 
 
-def _collect(scrape: Scrape, name: str, parts: Sequence[RequestRecorder]) -> None:
-    """Add the samples of a request type; Fetch consists of FetchConsumer and FetchFollower."""
+def _collect(
+    scrape: Scrape, name: str, parts: Sequence[RequestRecorder], of_partitions: Mapping[int, int]
+) -> None:
+    """Add the samples of a request type; Fetch consists of FetchConsumer and FetchFollower.
+
+    `of_partitions` are errors of partitions, which count with the same errors of whole requests.
+    """
     versions, errors = Counter[int](), Counter[int]()
     for part in parts:
         versions.update(part.versions)
@@ -55,6 +61,7 @@ def _collect(scrape: Scrape, name: str, parts: Sequence[RequestRecorder]) -> Non
     for version, answered in sorted(versions.items()):
         scrape.add(requests.REQUESTS, answered, name, version)
     scrape.add(requests.ERRORS, count - errors.total(), name, "NONE")
+    errors.update(of_partitions)
     for code, failed in sorted(errors.items()):
         scrape.add(requests.ERRORS, failed, name, ErrorCode.of(code).name)
     for family, counts, sum_us in (

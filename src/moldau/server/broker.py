@@ -321,7 +321,7 @@ async def _tiered_storage(
     from moldau.server.tiered.tiered_storage import TieredStorage
 
     store = await services.pool.run(TieredSettings(lambda: services.settings.config).load_store)
-    tiered = TieredStorage(services, replicas, coordinators.latest_offsets, store)
+    tiered = TieredStorage(services, replicas, coordinators.high_watermarks, store)
     replicas.set_remote_state_builder(tiered.follower_state.build)
     return tiered
 

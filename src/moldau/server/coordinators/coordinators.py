@@ -15,6 +15,7 @@ from moldau.metadata.image import MetadataImage
 from moldau.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from moldau.protocol.stored.coordinator import CONSUMER_OFFSETS
 from moldau.replication.replica_manager import ReplicaManager
+from moldau.server.brokers.high_watermarks import LeaderHighWatermarks
 from moldau.server.brokers.producer_ids import ProducerIds
 from moldau.server.coordinators.coordinator import Coordinator
 from moldau.server.coordinators.effects import EffectExecutors
@@ -27,7 +28,6 @@ from moldau.server.coordinators.transaction_partitions import TransactionPartiti
 from moldau.server.coordinators.txn_markers import TxnMarkerWriter
 from moldau.server.coordinators.verification import TransactionVerifier
 from moldau.server.services import NodeServices
-from moldau.server.share.latest_offsets import LatestOffsets
 from moldau.server.share.persister import Persister
 from moldau.statemachine.effects import Effect
 
@@ -72,7 +72,7 @@ class Coordinators:
         self.internal_topics = InternalTopics(lambda: settings.config, self._create)
         self.streams_topics = StreamsTopics(services.controller, clock)
         self.persister = Persister(node_id, metadata, self.share, self.internal_topics, peers("share-state"))
-        self.latest_offsets = LatestOffsets(node_id, metadata, replicas, peers("latest-offsets"))
+        self.high_watermarks = LeaderHighWatermarks(node_id, metadata, replicas, peers("high-watermarks"))
         self.txn_marker_writer = TxnMarkerWriter(replicas, self.groups, settings, clock)
         self._markers = MarkerSender(
             node_id, metadata, self.transactions, self.txn_marker_writer, peers("txn-marker-sender")
@@ -92,7 +92,7 @@ class Coordinators:
             coordinator.apply(delta, image)
         self._markers.apply(image)
         self.persister.apply(image)
-        self.latest_offsets.apply(image)
+        self.high_watermarks.apply(image)
 
     async def close(self) -> None:
         await self.internal_topics.close()
@@ -102,7 +102,7 @@ class Coordinators:
             await coordinator.close()
         await self._markers.close()
         await self.persister.close()
-        await self.latest_offsets.close()
+        await self.high_watermarks.close()
 
     async def _create(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
         return await self._controller.decide(None, request, create_topics)

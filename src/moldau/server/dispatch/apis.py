@@ -495,7 +495,7 @@ def _describe_share_group_offsets(broker: Broker) -> describe_share_group_offset
     return describe_share_group_offsets.Dependencies(
         groups=broker.coordinators.groups,
         persister=broker.coordinators.persister,
-        latest_offsets=broker.coordinators.latest_offsets,
+        high_watermarks=broker.coordinators.high_watermarks,
         share_configs=broker.share_group_configs,
         metadata=broker.services.metadata,
     )

@@ -24,10 +24,10 @@ from moldau.protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsResponseTopic,
 )
 from moldau.security.acl.permissions import DESCRIBE_GROUP, DESCRIBE_TOPIC
+from moldau.server.brokers.high_watermarks import LeaderHighWatermarks
 from moldau.server.coordinators.coordinator import Coordinator
 from moldau.server.dispatch.context import RequestContext
 from moldau.server.publisher import MetadataPublisher
-from moldau.server.share.latest_offsets import LatestOffsets
 from moldau.server.share.persister import Persister
 from moldau.server.share.settings import ShareGroupConfigs
 from moldau.share.keys import SharePartitionKey
@@ -41,7 +41,7 @@ _UNKNOWN_LAG = -1
 class Dependencies:
     groups: Coordinator[GroupShard]
     persister: Persister
-    latest_offsets: LatestOffsets
+    high_watermarks: LeaderHighWatermarks
     share_configs: ShareGroupConfigs
     metadata: MetadataPublisher
 
@@ -164,7 +164,7 @@ async def _partition(
     if state.start_offset == UNKNOWN_START_OFFSET or state.complete_count == UNKNOWN_COUNT:
         return answer
     try:
-        end = await dependencies.latest_offsets.of(key)
+        end = await dependencies.high_watermarks.of(key.topic_id, key.partition)
         answer.lag = end - state.start_offset - state.complete_count
     except KafkaError as error:
         return DescribeShareGroupOffsetsResponsePartition(

@@ -25,11 +25,10 @@ from moldau.protocol.messages.produce import PartitionProduceData, ProduceReques
 from moldau.protocol.records import CorruptBatch, Record, build_batch, iter_batches, iter_records
 from moldau.replication.partition import Partition
 from moldau.replication.replica_manager import ReplicaManager
+from moldau.server.brokers.high_watermarks import LeaderHighWatermarks
 from moldau.server.partitions.delayed_produce import until_committed
 from moldau.server.services import NodeServices
-from moldau.server.share.latest_offsets import LatestOffsets
 from moldau.server.tiered.settings import TieredSettings
-from moldau.share.keys import SharePartitionKey
 from moldau.storage.log.append import Origin
 from moldau.storage.log.log import Log
 
@@ -54,12 +53,12 @@ class MetadataTopic:
         self,
         services: NodeServices,
         replicas: ReplicaManager,
-        latest_offsets: LatestOffsets,
+        high_watermarks: LeaderHighWatermarks,
         settings: TieredSettings,
     ) -> None:
         self._services = services
         self._replicas = replicas
-        self._latest_offsets = latest_offsets
+        self._high_watermarks = high_watermarks
         self._settings = settings
         self._writers = services.broker_peers("remote-log-metadata-writer")
         self._readers = services.broker_peers("remote-log-metadata-reader")
@@ -203,7 +202,7 @@ class MetadataTopic:
     async def end_offset(self, index: int) -> int:
         """Return the leader's high watermark."""
         topic, _ = self._leader(index)
-        return await self._latest_offsets.of(SharePartitionKey("", topic.id, index))
+        return await self._high_watermarks.of(topic.id, index)
 
     async def read(self, index: int, offset: int) -> MetadataRecords:
         """Return committed records from an offset on; none if there are no more."""

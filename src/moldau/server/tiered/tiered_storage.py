@@ -16,8 +16,8 @@ from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage
 from moldau.replication.partition import Partition
 from moldau.replication.replica_manager import ReplicaManager
+from moldau.server.brokers.high_watermarks import LeaderHighWatermarks
 from moldau.server.services import NodeServices
-from moldau.server.share.latest_offsets import LatestOffsets
 from moldau.server.tiered.follower_state import FollowerState
 from moldau.server.tiered.leader_work import LeaderWork
 from moldau.server.tiered.leftovers import Leftovers
@@ -44,7 +44,7 @@ class TieredStorage:
         self,
         services: NodeServices,
         replicas: ReplicaManager,
-        latest_offsets: LatestOffsets,
+        high_watermarks: LeaderHighWatermarks,
         store: RemoteStore,
     ) -> None:
         self._services = services
@@ -66,7 +66,7 @@ class TieredStorage:
             self._fetched,
         )
         self._loop = asyncio.get_running_loop()
-        topic = MetadataTopic(services, replicas, latest_offsets, settings)
+        topic = MetadataTopic(services, replicas, high_watermarks, settings)
         self.metadata = RemoteLogMetadata(topic, settings, clock, services.id)
         self.reads = RemoteReads(self.metadata, self.store, settings, self.fetch_quota, clock)
         self.follower_state = FollowerState(self.metadata, self.store)

@@ -44,7 +44,7 @@ class GroupCollector:
         #: The log end offsets that scrapes have seen, from which the age of a lag is interpolated.
         self._ends: dict[TopicPartition, EndOffsets] = {}
         self._rates = {name: RateSampler(clock.monotonic) for name in coordinators.EVENTS}
-        self._watermarks = HighWatermarks(replicas, metadata, node_coordinators.latest_offsets)
+        self._watermarks = HighWatermarks(replicas, metadata, node_coordinators.high_watermarks)
 
     def sample(self) -> None:
         for name, rate in self._rates.items():

@@ -14,10 +14,9 @@ from typing import Final
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
 from moldau.replication.replica_manager import ReplicaManager
+from moldau.server.brokers.high_watermarks import LeaderHighWatermarks
 from moldau.server.metrics.slices import ScrapeSlice
 from moldau.server.publisher import MetadataPublisher
-from moldau.server.share.latest_offsets import LatestOffsets
-from moldau.share.keys import SharePartitionKey
 
 _ASK_SECONDS: Final = 1.0
 #: Partitions of a leader in one request: more would occupy the event loops of both nodes at once.
@@ -26,11 +25,11 @@ _ASKED_AT_ONCE: Final = 200
 
 class HighWatermarks:
     def __init__(
-        self, replicas: ReplicaManager, metadata: MetadataPublisher, latest_offsets: LatestOffsets
+        self, replicas: ReplicaManager, metadata: MetadataPublisher, leaders: LeaderHighWatermarks
     ) -> None:
         self._replicas = replicas
         self._metadata = metadata
-        self._latest_offsets = latest_offsets
+        self._leaders = leaders
         self._asked: dict[TopicPartition, int] = {}
 
     def get(self, partition: TopicPartition) -> int | None:
@@ -57,7 +56,7 @@ class HighWatermarks:
         topic = self._metadata.image.topics.by_name.get(partition.topic)
         if topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        return await self._latest_offsets.of(SharePartitionKey("", topic.id, partition.partition))
+        return await self._leaders.of(topic.id, partition.partition)
 
     def _leader(self, partition: TopicPartition) -> int | None:
         """Return the leader, -1 if there is none now; None if the partition does not exist."""

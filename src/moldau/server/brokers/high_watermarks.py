@@ -1,6 +1,6 @@
 """The high watermarks of partitions, requested from their leaders with ListOffsets.
 
-DescribeShareGroupOffsets computes the lag of share groups from them.
+The lag of groups is computed from them, and the end of the topic with the metadata of remote segments.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.base.ids import TopicPartition
+from moldau.base.ids import TopicId, TopicPartition
 from moldau.base.offsets import LATEST
 from moldau.metadata.image import MetadataImage
 from moldau.protocol.messages.list_offsets import (
@@ -22,12 +22,11 @@ from moldau.replication.replica_manager import ReplicaManager
 from moldau.server.brokers.batched_calls import BatchedCalls, missing
 from moldau.server.brokers.peers import BrokerPeers
 from moldau.server.publisher import MetadataPublisher
-from moldau.share.keys import SharePartitionKey
 
 _CONSUMER_REPLICA_ID = -1
 
 
-class LatestOffsets:
+class LeaderHighWatermarks:
     def __init__(
         self, node_id: int, metadata: MetadataPublisher, replicas: ReplicaManager, peers: BrokerPeers
     ) -> None:
@@ -41,17 +40,17 @@ class LatestOffsets:
             identity=lambda partition: partition,
         )
 
-    async def of(self, key: SharePartitionKey) -> int:
+    async def of(self, topic_id: TopicId, partition: int) -> int:
         """Return the high watermark of a partition; raise the KafkaError of its leader."""
-        topic = self._metadata.image.topics.by_id.get(key.topic_id)
-        registration = topic.partitions.get(key.partition) if topic is not None else None
+        topic = self._metadata.image.topics.by_id.get(topic_id)
+        registration = topic.partitions.get(partition) if topic is not None else None
         if topic is None or registration is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if registration.leader < 0:
             raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE)
         if registration.leader == self._node_id:
-            return self._replicas.by_id(key.topic_id, key.partition).leader_log().high_watermark
-        found = await self._channel.ask(registration.leader, TopicPartition(topic.name, key.partition))
+            return self._replicas.by_id(topic_id, partition).leader_log().high_watermark
+        found = await self._channel.ask(registration.leader, TopicPartition(topic.name, partition))
         if found.error_code != ErrorCode.NONE:
             raise KafkaError(ErrorCode.of(found.error_code))
         return found.offset

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.client.wire.cluster import Cluster
 from moldau.client.wire.errors import check, error_of
-from moldau.protocol.messages.create_acls import AclCreation, CreateAclsRequest
-from moldau.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsFilterResult, DeleteAclsRequest
+from moldau.protocol.messages.create_acls import (
+    AclCreation,
+    AclCreationResult,
+    CreateAclsRequest,
+    CreateAclsResponse,
+)
+from moldau.protocol.messages.delete_acls import (
+    DeleteAclsFilter,
+    DeleteAclsFilterResult,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+)
 from moldau.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 from moldau.protocol.schema import Message
 from moldau.security.acl.bindings import AclBinding, AclBindingFilter, binding_of, known_code
@@ -26,6 +36,8 @@ __all__ = [
     "delete_acls",
     "describe_acls",
 ]
+
+R = TypeVar("R", AclCreationResult, DeleteAclsFilterResult)
 
 
 async def describe_acls(cluster: Cluster, wanted: AclBindingFilter) -> list[AclBinding]:
@@ -72,7 +84,7 @@ async def create_acls(
             for each in wanted
         ]
     )
-    results = await _change(cluster, request, "results")
+    results = await _change(cluster, request, _creation_results)
     return {binding: _error(result) for binding, result in zip(wanted, results, strict=True)}
 
 
@@ -82,13 +94,21 @@ async def delete_acls(
     """Delete the ACLs that filters select; return the deleted ACLs of each filter."""
     wanted = list(dict.fromkeys(filters))
     request = DeleteAclsRequest(filters=[DeleteAclsFilter(**_filter_fields(each)) for each in wanted])
-    results = await _change(cluster, request, "filter_results")
+    results = await _change(cluster, request, _filter_results)
     return {each: _deleted(result) for each, result in zip(wanted, results, strict=True)}
 
 
-async def _change(cluster: Cluster, request: Message, results: str) -> Sequence[Any]:
-    async def attempt() -> Sequence[Any]:
-        found: Sequence[Any] = getattr(await cluster.ask_controller(request), results)
+def _creation_results(response: CreateAclsResponse) -> list[AclCreationResult]:
+    return response.results
+
+
+def _filter_results(response: DeleteAclsResponse) -> list[DeleteAclsFilterResult]:
+    return response.filter_results
+
+
+async def _change(cluster: Cluster, request: Message, results: Callable[[Any], list[R]]) -> list[R]:
+    async def attempt() -> list[R]:
+        found = results(await cluster.ask_controller(request))
         for result in found:
             # About the whole request, although each result repeats it.
             if result.error_code == ErrorCode.NOT_CONTROLLER:

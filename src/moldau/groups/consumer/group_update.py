@@ -81,7 +81,7 @@ class GroupUpdate(DecisionBuilder[Entry]):
 
     def update_subscription(self, member: ConsumerMember, updated: ConsumerMember) -> bool:
         """Store a changed member; return whether its subscribed topic names have changed."""
-        if updated is member or updated == member:
+        if updated == member:
             return False
         self.records.append(member_record(self.group.group_id, updated))
         return updated.subscribed_topic_names != member.subscribed_topic_names

@@ -189,8 +189,6 @@ def _updated(
         fields["subscribed_topic_names"] = frozenset(request.subscribed_topic_names)
     if request.subscribed_topic_regex is not None:
         fields["subscribed_topic_regex"] = request.subscribed_topic_regex
-    if member.classic is None and all(getattr(member, name) == value for name, value in fields.items()):
-        return member
     return replace(member, classic=None, **fields)
 
 

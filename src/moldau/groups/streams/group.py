@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from moldau.groups.group import STREAMS, BaseTimestamp, CheckPartition
-from moldau.groups.modern.group import ModernGroup
+from moldau.groups.modern.group import ModernGroup, RefreshDeadline
 from moldau.groups.modern.subscription import SubscriptionCount
 from moldau.groups.streams.configured_topology import ConfiguredTopology
 from moldau.groups.streams.member import StreamsMember
@@ -126,6 +126,17 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
         self.topology = topology
         names = frozenset() if topology is None else topology.required_topics
         self.subscriptions = dict.fromkeys(names, SubscriptionCount(by_name=1))
+
+    # Changes of soft state.
+
+    def set_configured(self, configured: ConfiguredTopology) -> None:
+        self.configured = configured
+
+    def set_endpoint_epoch(self, epoch: int) -> None:
+        self.endpoint_epoch = epoch
+
+    def set_refresh_deadline(self, deadline: RefreshDeadline) -> None:
+        self.refresh_deadline = deadline
 
     # Removal.
 

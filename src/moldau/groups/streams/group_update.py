@@ -118,7 +118,7 @@ class GroupUpdate(DecisionBuilder[Entry]):
             )
             logger.info("the epoch of group %s is %d", group.group_id, self.epoch)
         deadline = RefreshDeadline(self._now_ms + _METADATA_REFRESH_INTERVAL_MS, self.epoch)
-        self.change_group(lambda changed: setattr(changed, "refresh_deadline", deadline))
+        self.change_group(lambda changed: changed.set_refresh_deadline(deadline))
         return configured
 
     def _metadata_expired(self) -> bool:
@@ -132,7 +132,7 @@ class GroupUpdate(DecisionBuilder[Entry]):
         else:
             detail = configured.problem.status_detail
             logger.info("the topology of group %s is not ready: %s", self.group.group_id, detail)
-        self.change_group(lambda group: setattr(group, "configured", configured))
+        self.change_group(lambda changed: changed.set_configured(configured))
         return configured
 
     # The assignment.

@@ -133,7 +133,7 @@ class StreamsHeartbeats:
         if group.group_id in self._context.registry:
             # The epoch of a new group starts at 0 once the group is registered.
             response.endpoint_information_epoch = endpoint_epoch
-            update.change_group(lambda changed: setattr(changed, "endpoint_epoch", endpoint_epoch))
+            update.change_group(lambda changed: changed.set_endpoint_epoch(endpoint_epoch))
         if configured.problem is not None:
             update.statuses.append(configured.problem)
         self._add_shutdown(update, request, updated.member_id)
@@ -246,8 +246,6 @@ def _updated(
         fields["user_endpoint"] = UserEndpoint(request.user_endpoint.host, request.user_endpoint.port)
     if request.client_tags is not None:
         fields["client_tags"] = {each.key: each.value for each in request.client_tags}
-    if all(getattr(member, name) == value for name, value in fields.items()):
-        return member
     return replace(member, **fields)
 
 

@@ -1,1 +1,1 @@
-"""What all packages share: ids, clock, error codes, thread pool, back-off. Imports no other package."""
+"""The base of all packages: ids, clock, error codes, thread pool, back-off. Imports no other package."""

@@ -1,4 +1,4 @@
-"""The `moldau` command. Every Kafka tool is a subcommand, too.
+"""The `moldau` command. Every Kafka tool is also a subcommand.
 
 A Kafka tool runs without loading Typer, so `moldau topics --list` starts as quickly as `kafka-topics --list`.
 """

@@ -36,7 +36,7 @@ class _Getter(Getter[Headers]):
         found: list[bytes | str] = [value for name, value in carrier if name == key and value is not None]
         if not found:
             return None
-        # librdkafka takes text as a value, too.
+        # librdkafka also takes text as a value.
         last = found[-1]
         return [last if isinstance(last, str) else last.decode(errors="replace")]
 

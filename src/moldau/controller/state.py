@@ -30,7 +30,7 @@ UpgradeQuorum = Callable[[int, bool], None]
 
 
 class DecisionContext(NamedTuple):
-    """What a decision may depend on besides the state and the request."""
+    """The input of a decision besides the state and the request."""
 
     #: The version in which the request was sent.
     api_version: int

@@ -1,4 +1,4 @@
-"""What the coordinators of a node have done since its start: for metrics, which read it."""
+"""Counters of the group coordinators of a node since its start, for metrics."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 #: node's connections to other nodes.
 MakeOpenConnection = Callable[["AbstractEventLoop", socket.socket, dict[str, Any]], "OpenConnection"]
 
-#: How often to check that the owner still is the parent process: its socket may be open in a child of it.
+#: Interval between checks that the owner is still the parent process: a child of it may hold its socket open.
 _PARENT_CHECK_MS = 500
 _LOG_FORMAT = "[%(asctime)s] %(levelname)s %(message)s (%(name)s)"
 

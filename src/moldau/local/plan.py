@@ -127,7 +127,7 @@ class ClusterPlan:
 def roles_of(brokers: int, controllers: int) -> list[tuple[bool, bool]]:
     """Return for each node whether it is a broker and whether it is a controller.
 
-    Without dedicated `controllers`, the first three brokers are controllers, too.
+    Without dedicated `controllers`, the first three brokers are also controllers.
     """
     if controllers:
         return [(True, False)] * brokers + [(False, True)] * controllers

@@ -58,7 +58,7 @@ class _Listener:
     def __init__(self, spark: SparkSession, export: SpanExport) -> None:
         self._streams = spark._jsparkSession.streams()
         self._export = export
-        #: How the queries that run read topics, by query id.
+        #: The sources of the running queries, by query id.
         self._sources: dict[str, SourceOptions] = {}
 
     def onQueryStarted(self, event: Any) -> None:

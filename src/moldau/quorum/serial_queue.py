@@ -16,7 +16,7 @@ from moldau.storage.disk.disk import LogDirectoryFailed
 
 R = TypeVar("R")
 Task = Callable[[], Awaitable[R]]
-#: How long `close` waits for the running task.
+#: Maximum time `close` waits for the running task.
 _CLOSE_SECONDS = 1.0
 #: The most tasks that wait; a disk that hangs blocks all of them, and clients retry.
 MAX_QUEUED = 10_000

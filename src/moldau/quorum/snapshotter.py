@@ -1,4 +1,4 @@
-"""When metadata snapshots are written, and when old ones are deleted (KIP-630).
+"""Writes metadata snapshots and deletes old ones (KIP-630).
 
 A snapshot is due when `metadata.log.max.record.bytes.between.snapshots` have been committed since the last
 one, or after `metadata.log.max.snapshot.interval.ms` if anything has been committed. Old snapshots and the

@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 
 class ChannelCounts(NamedTuple):
-    """What this node has sent to the others of the quorum, and received from them."""
+    """Traffic between this node and the other members of the quorum."""
 
     requests: int = 0
     responses: int = 0

@@ -89,7 +89,7 @@ class VoterChanges:
 
     @property
     def deadline(self) -> float | None:
-        """When the pending change times out."""
+        """The time at which the pending change times out."""
         term = self.term
         return None if term is None or term.change is None else term.change.deadline
 

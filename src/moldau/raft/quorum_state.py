@@ -35,7 +35,7 @@ from moldau.raft.types import (
 )
 from moldau.raft.voters import STATIC, VoterEndpoint, VoterHistory, VoterSet, endpoint_named
 
-#: How long a node that has just started looks for a leader before it sends pre-vote requests.
+#: Time a node that has just started looks for a leader before it sends pre-vote requests.
 _LEADER_DISCOVERY_MS = 100
 _ROLES = {
     Unattached: Role.UNATTACHED,
@@ -69,8 +69,11 @@ class QuorumState:
         self.state: State = self._initial_state(stored, now_ms)
 
     def _initial_state(self, stored: ElectionState, now_ms: float) -> State:
-        """If the stored epoch is below the log's, the file was lost or is an old copy: it says nothing about
-        the current epoch."""
+        """Return the state after a start.
+
+        If the stored epoch is below the log's, the file was lost or is an old copy: it is no evidence of the
+        current epoch.
+        """
         if stored.leader_epoch < self.epoch:
             return Unattached(self._discovery_deadline(now_ms))
         voted = None if stored.voted_id < 0 else ReplicaKey(stored.voted_id, stored.voted_directory_id)

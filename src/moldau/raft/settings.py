@@ -13,7 +13,7 @@ class RaftSettings:
     """Timeouts and limits are the `controller.quorum.*` configs of the same name."""
 
     node_id: int
-    #: The directory id of the metadata log; set in a static quorum, too, although its voter set has none.
+    #: The directory id of the metadata log; also set in a static quorum, although its voter set has none.
     directory_id: DirectoryId = ZERO_UUID
     cluster_id: str = ""
     #: The listener of the quorum: the first of `controller.listener.names`.

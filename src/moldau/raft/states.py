@@ -18,7 +18,7 @@ from moldau.raft.voters import Voter, VoterEndpoint, VoterSet
 _OBSERVER_SESSION_MS = 300_000
 #: An observer must have fetched within this time to be added as a voter.
 _CAUGHT_UP_MS = 3_600_000
-#: How long a voter waits for each voter of a lower rank before it starts an election itself.
+#: Time a voter waits for each voter of a lower rank before it starts an election itself.
 RANK_DELAY_MS = 40
 #: The first backoff after an election to replace an unavailable leader was lost.
 _ELECTION_BACKOFF_MS = 25
@@ -316,7 +316,7 @@ class Leader:
 
     @property
     def check_quorum_deadline(self) -> float | None:
-        """When to resign; None for the only voter."""
+        """The time at which the leader resigns; None for the only voter."""
         return None if list(self.voters) == [self.local.id] else self._check_quorum_deadline
 
     def is_past_check_quorum(self, now_ms: float) -> bool:

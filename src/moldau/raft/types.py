@@ -104,7 +104,7 @@ class SnapshotChunk(NamedTuple):
     is_last: bool
 
 
-#: What a follower's driver does with a fetch response.
+#: The action of a follower's driver after a fetch response.
 FollowerAction = Append | Truncate | SnapshotChunk
 
 

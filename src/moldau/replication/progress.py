@@ -1,4 +1,4 @@
-"""How far the log of one partition is, and the callbacks of those who wait for it to get further.
+"""The end of one partition's log, and the callbacks that wait for it to advance.
 
 Consumers and coordinators wait for the high watermark, followers for the log end offset, DeleteRecords for
 the log start offset of followers, and producers with acks=all until one offset is committed.

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from moldau.server.tiered.tiered_storage import TieredStorage
 
 _SHUTDOWN_SECONDS = 30.0
-#: How often closed segments are checked for damage.
+#: Interval between checks of closed segments for damage.
 _CHECK_INTERVAL_MS = 86_400_000
 
 

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _LOG_WAIT_SECONDS = 5.0
-#: How often key and trust stores are checked for changes.
+#: Interval between checks of key and trust stores for changes.
 _STORES_CHECK_MS = 5_000
 
 

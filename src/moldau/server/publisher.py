@@ -31,7 +31,7 @@ class MetadataPublisher:
 
     @property
     def applying_seconds(self) -> float:
-        """How long the present image is being applied; 0 if none is."""
+        """The time for which the present image is being applied; 0 if none is."""
         begin = self._applying_since
         return 0.0 if begin is None else asyncio.get_running_loop().time() - begin
 

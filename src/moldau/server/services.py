@@ -40,7 +40,7 @@ class NodeServices:
     limits: ConnectionLimits
     quotas: ClientQuotas
     tasks: BackgroundTasks
-    #: How connections to other nodes are opened.
+    #: Open connections to other nodes.
     connectors: NodeConnectors
     store_changes: StoreChanges
     #: None: every request is allowed.

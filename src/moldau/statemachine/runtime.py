@@ -43,7 +43,7 @@ class StateMachineLog(Protocol[T_contra]):
 
 
 class CommitTimeout(NamedTuple):
-    """How long a response waits for the commit, and the error after that; the records stay in the log."""
+    """The maximum wait for a commit, and the error after that; the records stay in the log."""
 
     milliseconds: Callable[[], int]
     error: ErrorCode

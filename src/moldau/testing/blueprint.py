@@ -1,6 +1,6 @@
 """The parts of a `Cluster`: roles, properties, folders and ports of its nodes, and the cut links.
 
-The first three brokers are controllers, too, or there are dedicated controllers, whose ids follow those of
+The first three brokers are also controllers, or there are dedicated controllers, whose ids follow those of
 the brokers. Ports are reserved before the first start and stay reserved while a node is down. Nodes of a
 larger cluster are formatted with each other's ports, which are therefore stored beside the data
 (`local/plan.py`).

@@ -24,7 +24,7 @@ __all__ = ["Cluster", "ClusterNode", "NodeFailed"]
 class Cluster:
     """Formats and starts its nodes on entering the context; stops them and removes their data on leaving it.
 
-    The first three brokers are controllers, too; with `controllers` there are that many dedicated ones,
+    The first three brokers are also controllers; with `controllers` there are that many dedicated ones,
     whose ids follow those of the brokers. Ids begin at 1. `config` contains broker settings by Kafka's
     names, `node_config` settings of single nodes by node id. With `data_dir` the data is kept; a folder
     that already contains the data of such a cluster is used as it is.

@@ -16,7 +16,7 @@ from moldau.local.plan import CONTROLLER_LISTENER
 from moldau.testing.blueprint import Blueprint
 from moldau.testing.link_control import ENTRY_POINT, LinkControl
 
-#: How long a start is retried while another process uses one of the node's ports.
+#: Maximum time that a start is retried while another process uses one of the node's ports.
 _PORT_TIMEOUT_SECONDS = 10.0
 _CUT_TIMEOUT_SECONDS = 5.0
 _KILL_TIMEOUT_SECONDS = 10.0

@@ -4,7 +4,7 @@
         spark = pipelines.session("test", master=cluster.url, config=cluster.session_config)
         cluster.kill_worker(0)
 
-Each worker and its executors are a process group: killing a worker kills its executors, too, as the failure
+Each worker and its executors are a process group: killing a worker also kills its executors, as the failure
 of a machine would. All processes end with the context.
 """
 

@@ -19,7 +19,7 @@ from moldau.cli.tools import COMMANDS, TOOLS, Tool
 app = typer.Typer(
     name="moldau",
     help="Moldau, an event-streaming platform that speaks the Kafka protocol. Start with: moldau dev\n\n"
-    "Every Kafka tool is a command, too: `moldau topics` is the same as `kafka-topics`.",
+    "Every Kafka tool is also a command: `moldau topics` is the same as `kafka-topics`.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -1,4 +1,4 @@
-"""How commands of `moldau` exit: with the code of their work, or with a message about its failure."""
+"""The exit of `moldau` commands: with the code of their work, or with a message about its failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tools of consumer, share and streams groups have in common on the command line."""
+"""Common parts of the tools for consumer, share and streams groups."""
 
 from __future__ import annotations
 

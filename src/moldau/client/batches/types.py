@@ -26,7 +26,7 @@ class ReadOptions:
     topic_id: Uuid | None = None
     max_bytes: int = 8 * 1024 * 1024
     max_wait_ms: int = 500
-    #: How long to retry without progress; None for twice `default.api.timeout.ms`.
+    #: Maximum time of retries without progress; None for twice `default.api.timeout.ms`.
     patience_ms: int | None = None
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 #: A general call, which raises `SystemError` if the binding set an exception.
 _headers: Final = methodcaller("headers")
-#: What Java's consumer shows for bytes that are not UTF-8.
+#: The replacement that Java's consumer shows for bytes that are not UTF-8.
 _REPLACEMENT: Final = "\ufffd"
 
 

@@ -51,9 +51,9 @@ _POLL_SECONDS = 0.1
 #: A sending thread handles available delivery reports after this many records.
 _SENDS_PER_POLL = 32
 _BUSY_SECONDS = 0.002
-#: How long `close` waits for the delivery reports of purged records.
+#: Maximum time `close` waits for the delivery reports of purged records.
 _PURGE_SECONDS = 5.0
-#: How long the partition count of a topic is cached for partitioners in Python.
+#: Time for which the partition count of a topic is cached for partitioners in Python.
 _PARTITION_COUNT_SECONDS = 60.0
 
 
@@ -289,7 +289,7 @@ class Producer(Generic[K, V]):
         try:
             self._producer.poll(timeout)
         except confluent_kafka.KafkaException as error:
-            # A fatal error, such as a fenced producer, is raised by the other calls, too.
+            # A fatal error, such as a fenced producer, is also raised by the other calls.
             logger.debug("%s", error)
             time.sleep(timeout)
 

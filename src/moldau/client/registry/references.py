@@ -12,7 +12,7 @@ from moldau.client.registry import calls
 from moldau.client.registry.calls import Call
 from moldau.client.registry.types import RegisteredSchema, RegistryError, Schema
 
-#: References of references of references: a cycle ends here, too.
+#: References of references of references; a cycle also ends here.
 _DEEPEST = 64
 
 Needed = Generator[Call[RegisteredSchema], RegisteredSchema, dict[str, str]]

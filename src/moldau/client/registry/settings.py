@@ -33,7 +33,7 @@ class RegistrySettings:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
     timeout_seconds: float = 30.0
     cache_capacity: int = 1000
-    #: How long the latest version of a subject is cached; None: without limit.
+    #: Time for which the latest version of a subject is cached; None: without limit.
     latest_ttl_seconds: float | None = 60.0
     max_retries: int = 3
     retries_wait_ms: int = 1000

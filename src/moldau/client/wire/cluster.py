@@ -154,7 +154,7 @@ class Cluster:
     async def retry(self, attempt: Callable[[], Awaitable[R]], *, timeout_ms: int | None = None) -> R:
         """Run `attempt` until it succeeds, its error is not retriable, or the time is up.
 
-        `timeout_ms` applies to unreachable nodes, too, once the cluster was reached.
+        `timeout_ms` also applies to unreachable nodes once the cluster was reached.
         """
         now = asyncio.get_running_loop().time
         begin, failures = now(), 0

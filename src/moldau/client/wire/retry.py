@@ -1,4 +1,4 @@
-"""How long a batch reader retries without progress.
+"""The time a batch reader retries without progress.
 
 It retries longer than the admin client, for which a user waits: a reader may be in the middle of a range
 while its broker is restarted, even the only broker of a cluster. Permanent errors are raised at once.

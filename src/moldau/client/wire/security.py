@@ -129,7 +129,7 @@ PLAIN_TEXT: Final = SecuritySettings()
 
 
 class _Shared:
-    """What the connections of one client share."""
+    """State that the connections of one client share."""
 
     def __init__(self, settings: SecuritySettings) -> None:
         self._settings = settings

@@ -33,8 +33,8 @@ class ClientSettings:
     client_id: str = "moldau-admin"
     request_timeout_ms: int = 30_000
     api_timeout_ms: int = 60_000
-    #: How long refused connections are retried at first: long enough for a broker that is starting, short
-    #: enough to report a wrong address soon.
+    #: Maximum time that refused connections are retried at first: long enough for a broker that is starting,
+    #: short enough to report a wrong address soon.
     bootstrap_timeout_ms: int = 3_000
     #: `retry.backoff.ms` and `retry.backoff.max.ms`.
     backoff: Backoff = _DEFAULT_BACKOFF
@@ -64,7 +64,7 @@ class ClientSettings:
 def parse_addresses(
     text: str, name: str = "bootstrap.servers", protocol: str = "PLAINTEXT"
 ) -> tuple[Address, ...]:
-    """Parse `host:port,host:port`; `[::1]:9092` and `PLAINTEXT://host:port` are allowed, too.
+    """Parse `host:port,host:port`; `[::1]:9092` and `PLAINTEXT://host:port` are also allowed.
 
     A security protocol in an address must be `protocol`, the client's `security.protocol`.
     """

@@ -17,7 +17,7 @@ from moldau.protocol.messages.list_groups import ListedGroup
 
 
 class RefreshDeadline(NamedTuple):
-    """When the subscribed topics must be checked again, for a group of at least this epoch."""
+    """The time of the next check of the subscribed topics, for a group of at least this epoch."""
 
     time_ms: int = 0
     epoch: int = 0

@@ -1,6 +1,6 @@
 """A streams group: its members, its topology, their target assignment and the owners of its tasks.
 
-All state comes from replayed records, except the fields marked soft. The configured topology is soft, too: it
+All state comes from replayed records, except the fields marked soft. The configured topology is also soft: it
 is derived from the stored topology and the metadata by the next heartbeat.
 """
 

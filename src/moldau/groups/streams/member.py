@@ -33,7 +33,7 @@ class MemberState(IntEnum):
 
 
 class UserEndpoint(NamedTuple):
-    """Where an application serves queries of its state (`application.server`)."""
+    """The address at which an application serves queries of its state (`application.server`)."""
 
     host: str
     port: int

@@ -30,7 +30,7 @@ _KINDS = {
     "record": kernel.RECORD,
 }
 _DEEPEST = 8
-#: How many lines the kernel's table has at most: a record that is used by name has its lines at every use.
+#: Maximum number of lines of the kernel's table: a record that is used by name has its lines at every use.
 _MOST_LINES = 1_000
 #: Logical types that have no effect on the bytes of a column.
 _PLAIN = (None, "uuid")
@@ -54,7 +54,7 @@ class _Field(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """How a column is built: from the field at a line of the table, or of nulls."""
+    """The origin of a column: the field at a line of the table, or nulls."""
 
     kind: Any
     field: _Field | None = None

@@ -48,7 +48,7 @@ BATCH_FIELDS: Final = 10
     COUNT,
 ) = range(BATCH_FIELDS)
 
-#: What the kernels report in their argument `results`; `BATCHES` is the number of valid batches of a scan.
+#: Indexes of the kernels' argument `results`; `BATCHES` is the number of valid batches of a scan.
 RESULTS: Final = 10
 (
     ROWS,

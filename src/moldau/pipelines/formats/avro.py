@@ -120,7 +120,7 @@ def _read_one(decoder: AvroDeserializer, data: bytes | None) -> dict[str, Any]:
             try:
                 return {"value": decoder.deserialize("", data[_FRAME:]), "error": None}
             except SerializationError:
-                # A record without the bytes of a registry may begin with a zero, too.
+                # A record without the bytes of a registry may also begin with a zero.
                 return {"value": decoder.deserialize("", data), "error": None}
         return {"value": decoder.deserialize("", data), "error": None}
     except SerializationError as error:

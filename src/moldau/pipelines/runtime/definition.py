@@ -133,7 +133,7 @@ class Definition:
 
     @property
     def written(self) -> list[dict[str, str]]:
-        """What it writes, as its status shows it."""
+        """The topics and files that it writes, as its status shows them."""
         found = [
             {"topic": sink.topic, "role": "sink"}
             if sink.topic is not None

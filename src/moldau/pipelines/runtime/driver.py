@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 #: Exit codes of a driver that must not be restarted.
 DONE, BAD_DEFINITION, SOME_FAILED = 0, 2, 3
 _TICK_S = 0.3
-#: What a new driver would fail with again.
+#: Errors that a new driver would raise again.
 _REFUSALS = (
     BadDefinition,
     AlreadyRunning,

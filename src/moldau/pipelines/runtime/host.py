@@ -31,7 +31,7 @@ from moldau.pipelines.runtime.state import ENDED, StateFolder, Status
 
 logger = logging.getLogger(__name__)
 
-#: How long after its batch a rate is shown.
+#: Time for which the rate of a batch is shown.
 _RATE_EXPIRES_S = 5.0
 
 

@@ -141,7 +141,7 @@ def _parsed(value: Any) -> dict[str, Any] | None:
 
 
 def observed(progress: Mapping[str, Any]) -> list[dict[str, int]]:
-    """Return the counts observed in a batch, one mapping per place. Users may observe other values, too."""
+    """Return the counts observed in a batch, one mapping per place. Users may also observe other values."""
     return [
         {name: number or 0 for name, number in _fields(row).items() if isinstance(number, int | None)}
         for row in progress.get("observedMetrics", {}).values()

@@ -1,4 +1,4 @@
-"""When to restart a pipeline or driver after a failure: after a delay that doubles, a limited number of
+"""Restarts of a pipeline or driver after a failure: after a delay that doubles, a limited number of
 times.
 
 A failure after a long run counts as the first one. Time is an argument.

@@ -47,7 +47,7 @@ class Status:
     error: str | None = None
     #: A `progress.Summary` of each query.
     queries: list[dict[str, Any]] = field(default_factory=list)
-    #: What it writes, if that is known: `topic` and its `role`, or a Spark `format` and its `path`.
+    #: Its output, if that is known: `topic` and its `role`, or a Spark `format` and its `path`.
     sinks: list[dict[str, str]] = field(default_factory=list)
     checks: dict[str, int] = field(default_factory=dict)
     dead_letters: int = 0

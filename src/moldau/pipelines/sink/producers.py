@@ -26,7 +26,7 @@ from moldau.pipelines.sink.markers import Marker, find_marker, marker_of
 from moldau.pipelines.sink.options import SinkOptions
 from moldau.pipelines.sink.task_context import TaskIdentity
 
-#: How many producers a process keeps; each has its connections.
+#: Maximum number of producers of a process; each has its connections.
 KEPT = 8
 
 _LOST = frozenset(

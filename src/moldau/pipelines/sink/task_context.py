@@ -1,4 +1,4 @@
-"""What a task of the sink finds out about itself: its identity, and whether it received all of its rows.
+"""The context of a sink's task: its identity, and whether it received all of its rows.
 
 **Identity.** If the commit of a batch is missing in the checkpoint, Spark replays the batch: the same query
 and batch id, in another run. Spark's stream execution thread passes all of these as local properties, also to

@@ -1,4 +1,4 @@
-"""How much of each partition a batch reads, and how that is split into tasks. Pure.
+"""The offset ranges of a batch, and their division into tasks. Pure.
 
 `limited` distributes `maxOffsetsPerTrigger` in proportion to the lag of each partition, so that all
 partitions catch up at about the same time. `splits` divides large ranges for `minPartitions` and

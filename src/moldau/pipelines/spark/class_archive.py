@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 #: The JVM may still write a recording after its Python process has exited.
 _WRITE_TIMEOUT_SECONDS = 60.0
-#: How long after a failed recording no other is attempted: recording makes a start slow.
+#: Pause after a failed recording, which makes a start slow.
 _RETRY_SECONDS = 86_400.0
 _RECORD = "-XX:ArchiveClassesAtExit"
 

@@ -1,4 +1,4 @@
-"""Where an engine keeps the checkpoints of its persistent queries, unless told otherwise.
+"""The default folder for the checkpoints of an engine's persistent queries.
 
 Free of PySpark: `moldau sql` needs the directory while another thread imports PySpark.
 """

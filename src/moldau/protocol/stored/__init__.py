@@ -1,1 +1,1 @@
-"""What is kept in files and internal topics, declared with the same words as what is sent."""
+"""Records of files and internal topics, declared like wire messages."""

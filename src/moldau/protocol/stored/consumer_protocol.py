@@ -1,4 +1,4 @@
-"""What classic consumers tell each other inside JoinGroup and SyncGroup."""
+"""The consumer protocol: metadata and assignments of classic consumers inside JoinGroup and SyncGroup."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Who a connection belongs to: TLS and SASL of the listeners, and of the connections to other nodes."""
+"""Authentication: TLS and SASL of the listeners, and of the connections to other nodes."""

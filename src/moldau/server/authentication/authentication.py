@@ -1,4 +1,4 @@
-"""What a listener does with the first frames of a connection, until it knows the client's principal.
+"""The authentication of a connection: its first frames, until the client's principal is known.
 
 The dispatcher calls `intercept` while `Connection.principal` is None or the session of the connection can
 end. The result is a response, or None if the principal is known and the frame is an ordinary request.

@@ -1,4 +1,4 @@
-"""How a node connects to brokers and to controllers: with the security of the listeners it connects to."""
+"""Connections of a node to brokers and controllers, with the security of the listeners it connects to."""
 
 from __future__ import annotations
 

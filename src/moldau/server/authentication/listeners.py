@@ -110,7 +110,7 @@ class Authenticators:
         return SaslAuthentication(settings, create, listener, self.clock, pool, self.logins)
 
     def _login_pool(self, mechanisms: Sequence[str]) -> Pool:
-        """Return threads for logins that wait for other servers: the pool of the disks must not wait, too."""
+        """Return threads for logins that wait for other servers, which the pool of the disks must not do."""
         waits = not _WAITING_MECHANISMS.isdisjoint(mechanisms)
         return ThreadPool(_LOGIN_THREADS, "moldau-login") if waits else self.pool
 

@@ -35,7 +35,7 @@ _HANDSHAKE_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """What was made of settings and files."""
+    """TLS contexts that were created from settings and files, with the stamps of the files."""
 
     settings: TlsSettings
     stamps: Stamps

@@ -1,4 +1,4 @@
-"""Which connections may ask for delegation tokens (KIP-48)."""
+"""The connections that may request delegation tokens (KIP-48)."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from moldau.server.startup.identity import Identity, feature_ranges
 logger = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 0.1
-#: How long the feature levels that the controller knows may take to be applied here.
+#: Maximum time until the controller's feature levels are applied here.
 _FEATURES_SECONDS = 1.0
 #: The longest wait between two heartbeats whose outcome the next image is likely to change.
 _NEXT_IMAGE_SECONDS = 0.01

@@ -36,7 +36,7 @@ from moldau.server.settings import CONTROLLER
 Q = TypeVar("Q", bound=Message)
 R = TypeVar("R")
 
-#: How long a request waits for an active controller, as in Kafka.
+#: Maximum time a request waits for an active controller, as in Kafka.
 _TIMEOUT_MS = 60_000
 #: The longest delay of a response until this node has applied the change.
 _VISIBLE_SECONDS = 1.0

@@ -1,4 +1,4 @@
-"""Which requests are charged to `controller_mutation_rate` (KIP-599), and how.
+"""The requests that are charged to `controller_mutation_rate` (KIP-599), and their charges.
 
 The active controller charges the client, also if a broker has forwarded its request. Requests of the nodes
 themselves, for internal topics, are not charged.

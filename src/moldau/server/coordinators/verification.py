@@ -34,7 +34,7 @@ _COORDINATOR_ERRORS = {
 
 
 class SupportedOperation(NamedTuple):
-    """How a client takes part in transactions."""
+    """The support for transactions in a client's version."""
 
     #: Partition leaders add the partitions of its transactions.
     adds_partitions: bool

@@ -1,4 +1,4 @@
-"""Which requests of everyday APIs are administrative: those that act on the groups or transactions of others.
+"""Administrative requests of everyday APIs: those that act on the groups or transactions of others.
 
 - WriteTxnMarkers from a client (`kafka-transactions --abort`). Nodes send it for every transaction.
 - OffsetCommit without member and generation: offsets that are set (`kafka-consumer-groups --reset-offsets`).

@@ -212,7 +212,7 @@ def _walk_names(message: Any) -> Iterator[str]:
         value = getattr(message, field.name)
         for each in value if isinstance(value, list) else [value]:
             if hasattr(each, "FIELDS"):
-                # The configs of a resource have names, too.
+                # The configs of a resource also have names.
                 if field.name not in ("configs", "ops"):
                     yield from _walk_names(each)
             elif field.name in _NAMES and isinstance(each, str | int) and each not in ("", None):

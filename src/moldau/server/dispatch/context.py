@@ -1,4 +1,4 @@
-"""What a handler receives with a request, and what it returns to the dispatcher."""
+"""The input of a handler, which is the request with its context, and its result for the dispatcher."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ async def handle(
     request: AlterConfigsRequest,
 ) -> AlterConfigsResponse:
     request.resources, refused = split_by_broker(node_id, context, request.resources)
-    # What a file contains is for those who may change the configs; the controller refuses the others.
+    # The contents of a file are only for clients that may alter the configs; the controller refuses others.
     may_alter = context.allows(ALTER_CLUSTER_CONFIGS, log_denied=False)
     for each in list(request.resources) if may_alter else ():
         try:

@@ -48,11 +48,11 @@ logger = logging.getLogger(__name__)
 
 #: Requests to the registry at a time.
 _MOST_REQUESTS = 8
-#: How many ids are looked up or wait for it.
+#: Maximum number of ids that are looked up or wait for it.
 _MOST_LOOK_UPS = 1000
-#: How long a batch waits for the registry at most, including its turn, and how long a look-up takes.
+#: Maximum time a batch waits for the registry, including its turn, and maximum time of a look-up.
 _LONGEST_SECONDS = 5.0
-#: How long the registry is not asked after it could not answer.
+#: Pause between requests after a failure of the registry.
 _PAUSE_SECONDS = 1.0
 #: Failures are logged once in this time.
 _REPORT_SECONDS = 60.0

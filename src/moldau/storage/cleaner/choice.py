@@ -107,7 +107,7 @@ def _cleanable_up_to(log: Log, segments: Sequence[Segment], first_dirty: int, no
 
 
 def _overdue_ms(log: Log, dirty: Sequence[Segment], now_ms: int) -> int:
-    """How long the oldest dirty segment has exceeded `max.compaction.lag.ms`."""
+    """Return the time by which the oldest dirty segment exceeds `max.compaction.lag.ms`."""
     clean_until = now_ms - max(log.config.max_compaction_lag_ms, 0)
     if clean_until <= 0:
         return 0

@@ -1,4 +1,4 @@
-"""Which batches and records compaction retains, by Kafka's rules.
+"""The batches and records that compaction retains, by Kafka's rules.
 
 A record is retained if it is the last one with its key, as far as keys have been indexed. A tombstone that is
 the last of its key is retained until the delete horizon of its batch: the first cleaning that reads it sets

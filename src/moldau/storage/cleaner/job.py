@@ -30,7 +30,7 @@ class CleanerDied(Exception):
 
 
 class LastRecord(NamedTuple):
-    """What is retained of an active producer: the batch with its last data, or a marker with its epoch."""
+    """The last record of an active producer, which is retained: its last data, or a marker with its epoch."""
 
     last_data_offset: int | None
     producer_epoch: int
@@ -95,7 +95,7 @@ class CleanedGroup:
 
 @dataclass(slots=True)
 class CleanResult:
-    """How far the log is clean, and statistics."""
+    """The first offset that is not clean, and statistics."""
 
     next_dirty_offset: int = 0
     map_bytes_read: int = 0

@@ -29,7 +29,7 @@ from moldau.storage.disk.disk import Disk, PosixDisk
 
 _NICENESS = 5
 _ORPHAN_CHECK_BYTES = 4 * 1024 * 1024
-#: How much may be done at full speed before the rate is limited.
+#: Amount of work at full speed before the rate is limited.
 _BURST_SECONDS = 0.3
 _SHORTEST_SLEEP = 0.02
 #: The default of `log.cleaner.io.max.bytes.per.second` is the largest double: no limit.

@@ -31,7 +31,7 @@ _CRC_AT = 17
 #: A record in the unpacked payload of its batch: start, end, offset delta, key, has a value. A plain tuple
 #: because one is created for every record.
 Span = tuple[int, int, int, bytes | None, bool]
-#: What is retained of a batch: its header (its checksum may be the old one) and its bytes.
+#: The retained part of a batch: its header (its checksum may be the old one) and its bytes.
 Kept = tuple[BatchHeader, Buffer]
 
 
@@ -80,13 +80,13 @@ def scan(payload: bytes, count: int) -> list[Span]:
                 key = payload[position:key_end]
                 position = key_end
             if position >= end or end > size or length & 1 or delta & 1:
-                raise CorruptBatch("a record is longer than it says")
+                raise CorruptBatch("a record exceeds its declared length")
             append((start, end, delta >> 1, key, not payload[position] & 1))
             position = end
     except IndexError:
-        raise CorruptBatch("the records end in the middle of one") from None
+        raise CorruptBatch("the last record is incomplete") from None
     if position != size:
-        raise CorruptBatch("there are more bytes than records")
+        raise CorruptBatch("bytes follow the last record")
     return spans
 
 

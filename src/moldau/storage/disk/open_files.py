@@ -19,7 +19,7 @@ _TOO_MANY = frozenset({errno.EMFILE, errno.ENFILE})
 
 
 class FlushTimes:
-    """How long the flushes of logs took. Written by pool threads; appending to a deque is atomic."""
+    """Durations of log flushes. Written by pool threads; appending to a deque is atomic."""
 
     __slots__ = ("recent",)
 

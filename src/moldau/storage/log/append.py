@@ -1,4 +1,4 @@
-"""What is appended to a log: where it comes from, how its batches are read and numbered, and what results.
+"""Appends to a log: their origin, the parsing and numbering of their batches, and their result.
 
 These functions look at record batches only; `Log` decides where they are written and keeps account of them.
 Nothing is done per record.
@@ -34,7 +34,7 @@ _LISTED_ERRORS = 3
 
 
 class Origin(enum.Enum):
-    """Where an append comes from: records of clients are validated, those of the node itself are trusted."""
+    """The origin of an append: records of clients are validated, those of the node itself are trusted."""
 
     CLIENT = enum.auto()
     COORDINATOR = enum.auto()

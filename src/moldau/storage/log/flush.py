@@ -19,7 +19,7 @@ from moldau.storage.producers.snapshot import ProducerSnapshots
 
 
 class LogFlusher:
-    """Flushes one log. `lock` is held while files are synced; renaming the directory takes it, too."""
+    """Flushes one log. `lock` is held while files are synced; renaming the directory also takes it."""
 
     __slots__ = (
         "_clock",

@@ -64,7 +64,7 @@ logger = logging.getLogger(__name__)
 
 
 class RemoteTierState(NamedTuple):
-    """What a replica needs to continue at `next_offset`, when all earlier records are in the remote tier."""
+    """The state for continuing at `next_offset`; all earlier records are in the remote tier."""
 
     next_offset: int
     log_start_offset: int

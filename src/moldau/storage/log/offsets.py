@@ -1,4 +1,4 @@
-"""How far the records of a log count: log start offset, high watermark and last stable offset.
+"""The bounds of a log's records: log start offset, high watermark and last stable offset.
 
 `log_start_offset` ≤ `high_watermark` ≤ log end offset. Consumers read below the high watermark; those with
 `isolation.level=read_committed` read below the last stable offset, the first offset of the oldest transaction

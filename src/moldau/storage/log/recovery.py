@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 
 class RecoveredLog(NamedTuple):
-    """What was found in the directory of a log."""
+    """The contents of a log's directory."""
 
     segments: SegmentList
     epochs: LeaderEpochs

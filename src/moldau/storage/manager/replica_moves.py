@@ -163,7 +163,7 @@ class ReplicaMoves:
             if table.future.get(topic_partition) is not future or result is None or not result.parts:
                 return
             if log.segments.generation != generation:
-                # What was read may have been truncated meanwhile.
+                # The batches may have been truncated meanwhile.
                 continue
             for part in result.parts:
                 future.append_as_follower(part)

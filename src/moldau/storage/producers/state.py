@@ -276,7 +276,7 @@ class ProducerState:
         self.verifications.remove_expired(now_ms, self.expiration_ms)
 
     def last_records(self) -> dict[int, tuple[int | None, int]]:
-        """What compaction must retain of each producer: its last data offset (None: none) and epoch."""
+        """Return each producer's last data offset (None: none) and epoch, which compaction must retain."""
         return {
             producer_id: (entry.last_offset if entry.batches else None, entry.epoch)
             for producer_id, entry in self.producers.items()

@@ -163,7 +163,7 @@ class Drive:
         return granted
 
     def need_room(self, path: str) -> None:
-        """Fail on a full drive, because new entries need space, too."""
+        """Fail on a full drive, because new entries also need space."""
         if self.free is not None and self.free <= 0:
             raise failure(errno.ENOSPC, path)
 

@@ -68,7 +68,7 @@ class Resource(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """What an ACL says about its resource."""
+    """An ACL without its resource."""
 
     principal: str
     host: str

@@ -31,7 +31,7 @@ FIRST_DISCOVERY_SECONDS = 1.0
 
 
 class ReadPlan(NamedTuple):
-    """What to consume: a topic or a pattern, one partition from an offset, or as a member of a group."""
+    """The source of records: a topic or a pattern, one partition from an offset, or a member of a group."""
 
     topic: str | None
     pattern: str | None

@@ -100,7 +100,7 @@ def _partitions(admin: AdminClient, planner: Planner, options: argparse.Namespac
 
 
 class Scenario(NamedTuple):
-    """Where to reset offsets to; one field is set. `file_group` is the group of lines without a group."""
+    """The target of a reset; one field is set. `file_group` is the group of lines without a group."""
 
     to_offset: int | None = None
     shift_by: int | None = None

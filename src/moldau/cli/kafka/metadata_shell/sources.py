@@ -48,7 +48,7 @@ class Metadata:
             raise ToolError(f"{what} is damaged: {error}") from error
         except InconsistentMetadata as error:
             raise ToolError(
-                f"{what} cannot be read alone: {error}. Use --directory to read the records before it, too."
+                f"{what} cannot be read alone: {error}. Use --directory to also read the records before it."
             ) from error
 
     def restore(self, data: memoryview | bytes, what: str, end_offset: int, epoch: int) -> None:

@@ -33,9 +33,9 @@ Secure = Annotated[
 Tiered = Annotated[
     bool, typer.Option("--tiered", help="Enable tiered storage, with the folder DATA-remote as the store.")
 ]
-Registry = Annotated[bool, typer.Option("--registry", help="Run a schema registry, too.")]
-Rest = Annotated[bool, typer.Option("--rest", help="Run a REST proxy, too.")]
-Connect = Annotated[bool, typer.Option("--connect", help="Run a Connect worker, too.")]
+Registry = Annotated[bool, typer.Option("--registry", help="Also run a schema registry.")]
+Rest = Annotated[bool, typer.Option("--rest", help="Also run a REST proxy.")]
+Connect = Annotated[bool, typer.Option("--connect", help="Also run a Connect worker.")]
 AllServices = Annotated[
     bool, typer.Option("--all", help="Run all services: schema registry, REST proxy, Connect, web console.")
 ]
@@ -55,7 +55,7 @@ MetricsPort = Annotated[
         show_default="none",
     ),
 ]
-WebConsole = Annotated[bool, typer.Option("--console", help="Run the web console, too.")]
+WebConsole = Annotated[bool, typer.Option("--console", help="Also run the web console.")]
 ConsolePort = Annotated[
     int | None,
     typer.Option(

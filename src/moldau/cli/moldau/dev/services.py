@@ -59,7 +59,7 @@ class DevServices:
         return (f"confluent.schema.registry.url={_registry_url(self._registry_port)}",)
 
     def start(self, servers: str, security: SecurityConfigs | None, announce: Callable[[str], None]) -> None:
-        """Start the services once the brokers are ready; each prints its URL when it is ready, too."""
+        """Start the services once the brokers are ready; each prints its URL when it is ready itself."""
         options = ["--bootstrap-server", servers]
         if security is not None:
             options += ["--command-config", str(client_file(security))]

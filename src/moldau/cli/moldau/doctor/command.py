@@ -26,15 +26,15 @@ def doctor(
         str | None, typer.Option(metavar="HOST:PORT", help="The same, under the name that Kafka's tools use.")
     ] = None,
     command_config: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Properties file of the client, which is checked, too.")
+        str | None, typer.Option(metavar="FILE", help="Properties file of the client, which is also checked.")
     ] = None,
     topic: Annotated[
         list[str] | None,
-        typer.Option(metavar="TOPIC", help="Check the permissions on this topic, too. May be repeated."),
+        typer.Option(metavar="TOPIC", help="Also check the permissions on this topic. May be repeated."),
     ] = None,
     group: Annotated[
         list[str] | None,
-        typer.Option(metavar="GROUP", help="Check the permissions on this group, too. May be repeated."),
+        typer.Option(metavar="GROUP", help="Also check the permissions on this group. May be repeated."),
     ] = None,
     timeout_ms: Annotated[
         int, typer.Option(metavar="MS", help="Milliseconds to wait for each connection and each response.")

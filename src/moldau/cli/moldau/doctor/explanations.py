@@ -1,4 +1,4 @@
-"""What is wrong at an address where a client cannot connect, and what to do about it."""
+"""Explanations of failed connections: the problem at the address, and its remedy."""
 
 from __future__ import annotations
 

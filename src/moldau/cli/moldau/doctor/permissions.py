@@ -26,7 +26,7 @@ Kind = Literal["topic", "group"]
 #: The last version that answers for a group that does not exist.
 _DESCRIBE_GROUPS = 5
 _REFUSED: Final = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-#: What clients do with each kind: the operation, the sentence, and the option of kafka-acls that allows it.
+#: The uses of each kind: the operation, the sentence, and the option of kafka-acls that allows it.
 _USES: Mapping[Kind, tuple[tuple[AclOperation, str, str], ...]] = {
     "topic": (
         (AclOperation.WRITE, "write to", "--producer"),

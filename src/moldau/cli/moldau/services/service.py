@@ -1,4 +1,4 @@
-"""What the commands of all HTTP services share: options, properties, running until a signal."""
+"""The common part of the commands of all HTTP services: options, properties, running until a signal."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from fastavro.schema import SchemaParseException
 from moldau.client.registry.codecs.bounds import AvroBounds
 from moldau.client.serdes import SerializationError
 
-#: What `fastavro` raises for data that does not fit, in the two directions.
+#: The errors of `fastavro` for data that does not fit, in the two directions.
 _UNWRITABLE = (ValueError, TypeError, KeyError, AttributeError, OverflowError, IndexError)
 _UNREADABLE = (ValueError, TypeError, KeyError, IndexError, EOFError, OverflowError, UnicodeDecodeError)
 

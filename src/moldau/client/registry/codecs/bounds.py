@@ -16,7 +16,7 @@ from typing import Any, Final
 from moldau.client.serdes import SerializationError
 
 MOST_LEVELS: Final = 500
-#: The parts that data may have: so many, and so many for each byte.
+#: The maximum number of parts: this constant plus a number per byte.
 _MOST_PARTS: Final = 100_000
 _MOST_PARTS_PER_BYTE: Final = 16
 #: Types with more parts than this, and than this for each byte, need a check.

@@ -45,7 +45,7 @@ class Rule:
     def action(self, mode: str, *, failed: bool) -> str:
         """Return the action after the rule: with WRITEREAD, `A,B` is A on write and B on read.
 
-        UPDOWN has such pairs, too.
+        UPDOWN also has such pairs.
         """
         named = self.on_failure if failed else self.on_success
         if named and self.mode in ("WRITEREAD", "UPDOWN") and "," in named:
@@ -54,7 +54,7 @@ class Rule:
 
     @property
     def same_fields(self) -> tuple[Any, ...] | None:
-        """What transforms of the same fields have in common; None for conditions and rules without tags."""
+        """The common key of transforms of the same fields; None for conditions and rules without tags."""
         if self.kind != TRANSFORM or not self.tags:
             return None
         return (self.type, self.mode, self.tags)
@@ -100,7 +100,7 @@ class RuleExecutor(Protocol):
 
 
 class RuleAction(Protocol):
-    """What happens after a rule; raises to fail the record."""
+    """The action after a rule; raises to fail the record."""
 
     def run(self, rule: Rule, context: Context, value: Any, error: Exception | None) -> None: ...
 

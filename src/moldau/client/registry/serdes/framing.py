@@ -1,4 +1,4 @@
-"""How a record names its schema: in front of the data, or in a header.
+"""The schema id of a record: in front of the data, or in a header.
 
 In front of the data: a zero byte and the id as 4 bytes. In the header `__key_schema_id` or
 `__value_schema_id`: the byte 0 and the id, or the byte 1 and the GUID as 16 bytes. Protobuf adds the path of
@@ -29,7 +29,7 @@ _ID = struct.Struct(">bI")
 
 
 class SchemaName(NamedTuple):
-    """How a record names its schema; `indexes` is the message type of Protobuf."""
+    """The schema id of a record; `indexes` is the message type of Protobuf."""
 
     id: int | None = None
     guid: str | None = None

@@ -59,7 +59,7 @@ PROPERTIES = {
 }
 #: Other names of properties.
 _SYNONYMS = ("subject.name.strategy.type", "validate")
-#: How properties of the registry's client begin.
+#: Prefix of properties of the registry's client.
 _OF_CLIENT = (
     "basic.auth.",
     "bearer.auth.",
@@ -71,7 +71,7 @@ _OF_CLIENT = (
     "ssl.",
     "url",
 )
-#: How properties without effect begin.
+#: Prefixes of properties without effect.
 _WITHOUT_EFFECT = (
     "avro.fail.on.trailing.data",
     "avro.reflection.allow.null",

@@ -1,4 +1,4 @@
-"""Which registered schema a record is written with, and which one it is read into."""
+"""The registered schema a record is written with, and the one it is read into."""
 
 from __future__ import annotations
 

@@ -38,12 +38,12 @@ BROKER_CONFIGS: dict[str, ConfigKey] = table(
 )
 DYNAMIC_BROKER_CONFIGS: dict[str, ConfigKey] = table(replication.DYNAMIC_CONFIGS)
 
-#: What may change while a broker runs.
+#: Configs that may change while a broker runs.
 CHANGEABLE = frozenset(
     [name for name, key in BROKER_CONFIGS.items() if key.update is not UpdateMode.READ_ONLY]
     + list(DYNAMIC_BROKER_CONFIGS)
 )
-#: What may only change for one broker, never as a default of the cluster.
+#: Configs that may only change for one broker, never as a default of the cluster.
 PER_BROKER_ONLY = frozenset(
     name for name, key in BROKER_CONFIGS.items() if key.update is UpdateMode.PER_BROKER
 )

@@ -41,7 +41,7 @@ class _Member(NamedTuple):
 
 
 class _Quota:
-    """How many tasks a member may have before others must get some.
+    """The maximum number of tasks of a member while others have fewer.
 
     When a member reaches its quota, the rest is divided among the remaining members.
     """

@@ -1,4 +1,4 @@
-"""Which registry, subject and schema a format uses, from the options of a source or sink."""
+"""The registry, subject and schema of a format, from the options of a source or sink."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ PRELOADED = (
     "moldau.client.batches.writer",
 )
 _REFUSED = b"-"
-#: How long a client may take to send its request.
+#: Maximum time for a client to send its request.
 _REQUEST_TIMEOUT_SECONDS = 5.0
 #: A shell's exit code for a process killed by a signal is this plus the signal's number.
 _KILLED = 128

@@ -21,7 +21,7 @@ RECORD = "__record"
 
 #: A persistent query writes to a topic, a push query returns changes, a pull query returns the current state.
 Purpose = Literal["persist", "push", "pull"]
-#: How a source is read: as a stream of records, or as its current records (for a table, its rows).
+#: The reading of a source: as a stream of records, or as its current records (for a table, its rows).
 Reading = Literal["stream", "now"]
 #: `recompute`: when a source changes, the whole result is computed, and the differences are written.
 Running = Literal["append", "update", "recompute", "batch"]

@@ -48,7 +48,7 @@ def sink_of(statement: CreateAs, plan: Plan, frame: DataFrame, given: Mapping[st
 
 
 def _registry_of(source: Source) -> dict[str, str]:
-    """Return the schema registry of a source, which its sinks use, too."""
+    """Return the schema registry of a source, which its sinks also use."""
     name = "schema.registry.url"
     return {name: source.properties[name]} if name in source.properties else {}
 

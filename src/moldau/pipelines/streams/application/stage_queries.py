@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-#: How many queries may be starting at once.
+#: Maximum number of queries that start at once.
 MAX_STARTING = 2
 _START_TIMEOUT_S = 60
 _STOP_TIMEOUT_S = 30

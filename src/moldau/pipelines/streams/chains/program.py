@@ -21,7 +21,7 @@ CHILD_HEADER = "__streams.child"
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """Where rows leave a chain: for a topic, or without one for the next operator of the query."""
+    """The end of a chain: rows go to a topic, or without one to the next operator of the query."""
 
     number: int
     name: str

@@ -70,8 +70,8 @@ class _WithSerdes(_Parameters):
 
 @dataclass(frozen=True, slots=True)
 class Consumed(_WithSerdes):
-    """How to read a topic. The timestamp extractor takes the record and the highest timestamp so far, or is
-    an expression."""
+    """Options for reading a topic. The timestamp extractor is an expression, or takes the record and the
+    highest timestamp so far."""
 
     key_serde: Any = None
     value_serde: Any = None
@@ -82,7 +82,7 @@ class Consumed(_WithSerdes):
 
 @dataclass(frozen=True, slots=True)
 class Produced(_WithSerdes):
-    """How to write a topic."""
+    """Options for writing a topic."""
 
     key_serde: Any = None
     value_serde: Any = None
@@ -93,7 +93,7 @@ class Produced(_WithSerdes):
 
 @dataclass(frozen=True, slots=True)
 class Grouped(_WithSerdes):
-    """How to group records. The name is also that of the repartition topic."""
+    """Options for grouping records. The name is also that of the repartition topic."""
 
     key_serde: Any = None
     value_serde: Any = None
@@ -102,7 +102,7 @@ class Grouped(_WithSerdes):
 
 @dataclass(frozen=True, slots=True)
 class Repartitioned(_WithSerdes):
-    """How to write and read a repartition topic."""
+    """Options for writing and reading a repartition topic."""
 
     key_serde: Any = None
     value_serde: Any = None
@@ -119,7 +119,7 @@ class Materialized(_WithSerdes):
     key_serde: Any = None
     value_serde: Any = None
     name: str | None = None
-    #: How long the changelog keeps windows; by default their size and grace period.
+    #: Retention of windows in the changelog; by default their size and grace period.
     retention_ms: int | None = None
     #: Configs of the changelog topic.
     topic_config: Mapping[str, str] = field(default_factory=dict)
@@ -127,7 +127,7 @@ class Materialized(_WithSerdes):
 
 @dataclass(frozen=True, slots=True)
 class Joined(_Parameters):
-    """How to join a stream with a table."""
+    """Options for joining a stream with a table."""
 
     key_serde: Any = None
     value_serde: Any = None
@@ -147,7 +147,7 @@ class Joined(_Parameters):
 
 @dataclass(frozen=True, slots=True)
 class TableJoined(_Parameters):
-    """How to join two tables by a foreign key: their partitioners, unless they hash the key."""
+    """Options for joining two tables by a foreign key: their partitioners, unless they hash the key."""
 
     #: Takes topic, key, None and the number of partitions, and returns the partition.
     partitioner: Callable[[str, Any, Any, int], int] | None = None
@@ -157,7 +157,7 @@ class TableJoined(_Parameters):
 
 @dataclass(frozen=True, slots=True)
 class StreamJoined(_Parameters):
-    """How to join two streams."""
+    """Options for joining two streams."""
 
     key_serde: Any = None
     value_serde: Any = None
@@ -193,7 +193,7 @@ class Branched(_Parameters):
 
 @dataclass(frozen=True, slots=True)
 class Printed(_Parameters):
-    """Where to print records: the standard output of the Spark workers, or a file on each worker."""
+    """The destination of printed records: standard output of the Spark workers, or a file on each worker."""
 
     file: str | None = None
     label: str | None = None
@@ -265,7 +265,7 @@ class Suppressed(_Parameters):
 
 @dataclass(frozen=True, slots=True)
 class EmitStrategy:
-    """When a windowed aggregate emits results: on every update, or when the window closes."""
+    """The emission of a windowed aggregate's results: on every update, or when the window closes."""
 
     on_close: bool = False
 

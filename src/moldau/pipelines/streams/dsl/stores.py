@@ -27,7 +27,7 @@ class StoreBuilder:
     kind: StoreKind
     key_serde: Serde
     value_serde: Serde
-    #: How long windows and sessions are kept after the newest one of their key.
+    #: Retention of windows and sessions after the newest one of their key.
     retention_ms: int = _DAY_MS
     window_size_ms: int = 0
     logging: bool = True

@@ -49,7 +49,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class OperatorContext:
-    """What an operator needs to know about its application. The serdes are those of its result."""
+    """The part of the application that an operator depends on. The serdes are those of its result."""
 
     settings: Any
     key_serde: Serde

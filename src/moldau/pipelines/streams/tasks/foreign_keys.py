@@ -92,7 +92,7 @@ class Subscribe(Operator):
 
 
 class _Subscriber(NamedTuple):
-    """What a response to a subscriber contains. Subscribers are pickled into state, so this class must keep
+    """The content of a response to a subscriber. Subscribers are pickled into state, so this class must keep
     its name and fields."""
 
     hash: bytes | None

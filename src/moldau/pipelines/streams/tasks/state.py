@@ -24,7 +24,7 @@ class StateMap(Protocol):
 
 
 class StateStore(Protocol):
-    """Where a map is stored, for many keys at a time."""
+    """The storage of a map, for many keys at a time."""
 
     def get(self, key: bytes) -> bytes | None: ...
 

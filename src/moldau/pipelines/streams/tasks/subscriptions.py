@@ -33,7 +33,7 @@ NO_PLACE: Place = (-1, -1)
 
 
 class Instruction(IntEnum):
-    """How to store a subscription, and when to respond to it."""
+    """The handling of a subscription: whether it is stored, and in which cases a response is sent."""
 
     DELETE_KEY_NO_PROPAGATE = 0
     DELETE_KEY_AND_PROPAGATE = 1

@@ -159,7 +159,7 @@ def _groups(entries: list[Entry]) -> list[list[Entry]]:
         return name
 
     for entry in entries:
-        # Shared stores connect entries, too; the slash distinguishes a store from a node of that name.
+        # Shared stores also connect entries; the slash distinguishes a store from a node of that name.
         for other in (*entry.above, *(f"store/{store}" for store in entry.stores)):
             root[find(other)] = find(entry.name)
     groups: dict[str, list[Entry]] = {}

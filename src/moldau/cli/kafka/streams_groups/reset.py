@@ -50,19 +50,7 @@ def _described(admin: AdminClient, group: str) -> StreamsGroupDescription | None
 def _reset_inactive(
     admin: AdminClient, group: str, described: StreamsGroupDescription | None, options: argparse.Namespace
 ) -> Offsets:
-    groups: list[str] = options.group or []
-    scenario = Scenario(
-        to_offset=options.to_offset,
-        shift_by=options.shift_by,
-        to_datetime=options.to_datetime,
-        by_duration=options.by_duration,
-        to_earliest=options.to_earliest,
-        to_latest=options.to_latest,
-        to_current=options.to_current,
-        from_file=options.from_file,
-        file_group=groups[0] if len(groups) == 1 else None,
-    )
-    planner = Planner(admin, group, scenario)
+    planner = Planner(admin, group, Scenario.from_options(options))
     plan = planner.plan(_partitions(admin, planner, described, options))
     if options.execute and plan:
         for error in admin.alter_group_offsets(group, plan).values():

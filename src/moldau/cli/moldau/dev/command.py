@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -81,6 +82,7 @@ ConnectPort = Annotated[
 ]
 RestPort = Annotated[int, typer.Option(metavar="PORT", min=0, max=65535, help="Port of the REST proxy.")]
 _CONSOLE_PORT: Final = 8080
+_REMOTE_METADATA_REPLICAS: Final = 3
 
 
 def dev(
@@ -128,7 +130,6 @@ def dev(
     from moldau.cli.moldau.dev.cluster import dev_cluster, planned_brokers
     from moldau.cli.moldau.dev.node import DEFAULT_PORT, dev_node
     from moldau.cli.moldau.dev.services import DevServices
-    from moldau.cli.moldau.dev.tiered import tiered_settings
     from moldau.cli.shared.process import checked_format
 
     announce = Console(highlight=False, soft_wrap=True, markup=False).print
@@ -145,8 +146,24 @@ def dev(
         ports.append(_CONSOLE_PORT if (console or all_services) and console_port is None else console_port)
         with DevServices(*ports, lag_window_s=lag_window, verbose=verbose) as services:
             # Of a setting that is given twice, the last one counts: that of the user.
-            remote = tiered_settings(data, count) if tiered else ()
+            remote = _tiered_settings(data, count) if tiered else ()
             settings = (*services.broker_settings, *remote, *(setting or ()))
             return start(settings=settings, verbose=verbose, secure=secure, services=services)
 
     exit_with(work)
+
+
+def _tiered_settings(data: str, brokers: int) -> tuple[str, ...]:
+    """Return the settings of brokers whose remote store is a folder; topics set `remote.storage.enable`.
+
+    The folder is beside the data folder, because a log directory contains nothing but logs.
+    """
+    folder = Path(data).absolute()
+    return (
+        "remote.log.storage.system.enable=true",
+        "remote.log.storage.manager.class.name=moldau.tiered.stores.folder.FolderStore",
+        f"rsm.config.dir={folder.with_name(f'{folder.name}-remote')}",
+        f"rlmm.config.remote.log.metadata.topic.replication.factor={min(_REMOTE_METADATA_REPLICAS, brokers)}",
+        "rlmm.config.remote.log.metadata.topic.num.partitions=5",
+        "remote.log.manager.task.interval.ms=5000",
+    )

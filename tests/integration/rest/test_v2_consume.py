@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, Message, TopicPartition
 
+from moldau.rest.engine.consumer import PolledConsumer
+from moldau.rest.engine.instance import Instance as EngineInstance
+from moldau.rest.engine.instance import InstanceConfig
 from tests.harness.rest_proxy import V2, Api, embedded, rest_proxy
 from tests.harness.waiting import eventually
 from tests.integration.rest.conftest import World
@@ -296,6 +301,50 @@ def test_a_seek_of_one_partition_leaves_the_others(world: World, rest: Api) -> N
         each.post("positions", {"offsets": [{"topic": "c-two", "partition": sought, "offset": 5}]})
         assert each.values(5) == list(range(10 * other, 10 * other + 5))
         assert each.read("timeout=300") == []
+
+
+@pytest.mark.parametrize("change", ["seek", "assign"])
+def test_a_partition_that_was_not_read_yet_keeps_its_position(world: World, rest: Api, change: str) -> None:
+    """Its first record arrives after the reset to the end, and before another partition is moved."""
+    topic = f"c-unread-{change}"
+    rest("POST", world.v3("/topics"), {"topic_name": topic, "partitions_count": 3})
+    produce_to(rest, topic, 1, "other")
+    assert asyncio.run(_records_after(world, topic, change)) == {(0, b'"new"'), (1, b'"other"')}
+
+
+async def _records_after(world: World, topic: str, change: str) -> set[tuple[int, bytes]]:
+    properties = {
+        "bootstrap.servers": world.bootstrap,
+        "group.id": f"g-{topic}",
+        "auto.offset.reset": "latest",
+        "enable.auto.commit": False,
+    }
+    with ThreadPoolExecutor(1) as pool:
+        consumer = PolledConsumer(properties, pool)
+        reader = EngineInstance("g", "i", InstanceConfig(), consumer, None)
+        try:
+            async with asyncio.timeout(30):
+                reader.assign([(topic, 0), (topic, 2)])
+                # Once a partition is fetched, librdkafka knows its end.
+                while await consumer.call(_known_end(topic, 0)) != 0:
+                    consumer.take()
+                    await asyncio.sleep(0.01)
+                await asyncio.to_thread(produce_to, world.rest, topic, 0, "new")
+                if change == "seek":
+                    await reader.seek({(topic, 2): 0})
+                reader.assign([(topic, 0), (topic, 1), (topic, 2)])
+                await reader.seek({(topic, 1): 0})
+                found: list[Message] = []
+                while len(found) < 2:
+                    found += consumer.take()
+                    await asyncio.sleep(0.01)
+        finally:
+            await consumer.close()
+        return {(each.partition() or 0, each.value() or b"") for each in found}
+
+
+def _known_end(topic: str, partition: int) -> Callable[[Consumer], int]:
+    return lambda consumer: consumer.get_watermark_offsets(TopicPartition(topic, partition), cached=True)[1]
 
 
 def test_a_read_of_an_instance_that_is_deleted_meanwhile(rest: Api) -> None:

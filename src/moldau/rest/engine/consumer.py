@@ -145,6 +145,15 @@ class PolledConsumer:
         self._ignored, self._failure = frozenset({ErrorCode.GROUP_AUTHORIZATION_FAILED}), None
         self._now(self._consumer.assign, partitions)
 
+    def add_assigned(self, partitions: list[TopicPartition]) -> None:
+        self._ignored, self._failure = frozenset({ErrorCode.GROUP_AUTHORIZATION_FAILED}), None
+        if partitions:
+            self._now(self._consumer.incremental_assign, partitions)
+
+    def remove_assigned(self, partitions: list[TopicPartition]) -> None:
+        if partitions:
+            self._now(self._consumer.incremental_unassign, partitions)
+
     def assignment(self) -> list[TopicPartition]:
         return self._now(self._consumer.assignment)
 

@@ -26,23 +26,21 @@ class Streams:
         self, request: Request, properties: Mapping[str, Any], on_end: OnEnd | None = None
     ) -> AsyncIterator[PolledConsumer]:
         """A consumer for the time of a request; `ApiError` 503 if there are too many."""
-        self._instances.check_room()
         group = properties.get("group.id")
         wanted = {**request.clients.consumer_properties(), **_DEFAULTS, **properties}
         # librdkafka needs a group even for consumers that never join one.
         wanted.setdefault("group.id", "moldau-rest")
-        consumer = PolledConsumer(wanted, self._instances.pool, on_end)
-        self._open[consumer] = (request.owner, group)
-        self._instances.streams += 1
-        try:
-            yield consumer
-        finally:
-            del self._open[consumer]
-            self._instances.streams -= 1
-            # The request may be cancelled; its consumer leaves the group nevertheless.
-            task = asyncio.ensure_future(consumer.close())
-            self._closing.add(task)
-            task.add_done_callback(self._closing.discard)
+        with self._instances.reserve():
+            consumer = PolledConsumer(wanted, self._instances.pool, on_end)
+            self._open[consumer] = (request.owner, group)
+            try:
+                yield consumer
+            finally:
+                del self._open[consumer]
+                # The request may be cancelled; its consumer leaves the group nevertheless.
+                task = asyncio.ensure_future(consumer.close())
+                self._closing.add(task)
+                task.add_done_callback(self._closing.discard)
 
     def members(self, owner: Hashable, group: str) -> list[PolledConsumer]:
         """Return the consumers of a user that are members of a group."""

@@ -13,7 +13,7 @@ from moldau.base.ids import TopicPartition as PartitionId
 from moldau.client.admin.client import checked
 from moldau.client.admin.offsets import OffsetSpec
 from moldau.rest import errors
-from moldau.rest.engine.instances import Instance, InstanceConfig
+from moldau.rest.engine.instance import Instance, InstanceConfig
 from moldau.rest.errors import unprocessable
 from moldau.rest.request import NO_CONTENT, Request, Response
 from moldau.rest.v2 import media

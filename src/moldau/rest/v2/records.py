@@ -14,7 +14,7 @@ from moldau.client.librdkafka.headers import headers_of
 from moldau.http.asgi import encode_json
 from moldau.http.errors import ApiError
 from moldau.http.requests import ClientDisconnected
-from moldau.rest.engine.instances import Instance
+from moldau.rest.engine.instance import Instance
 from moldau.rest.errors import format_mismatch, undeserializable
 from moldau.rest.formats import plain
 from moldau.rest.formats.schemas import SchemaFormats

@@ -72,6 +72,7 @@ class LagMonitor:
         self._collector = Collector(cluster, self._clock, groups, topics)
         self._evaluator = LagEvaluator(self.rules)
         self._task: asyncio.Task[None] | None = None
+        self._round_ended = asyncio.Event()
         self._stopped = asyncio.Event()
         self._reason = ""
 
@@ -88,6 +89,11 @@ class LagMonitor:
         await self.observe()
         self._task = asyncio.create_task(self._observe_always())
         self._task.add_done_callback(self._ended)
+
+    async def next_round(self) -> LagSnapshot:
+        """Wait for the end of the next round in the background, and return its snapshot."""
+        await self._round_ended.wait()
+        return self.snapshot
 
     async def failed(self) -> str:
         """Wait until the monitor cannot continue, and return the reason; usually it never returns."""
@@ -138,6 +144,8 @@ class LagMonitor:
         while True:
             await asyncio.sleep(max(due - loop.time(), 0))
             await self.observe_or_keep()
+            self._round_ended.set()
+            self._round_ended = asyncio.Event()
             # A round that takes longer than the interval is followed by the next one after a whole interval.
             due = max(due, loop.time()) + interval
 

@@ -94,18 +94,26 @@ def test_the_next_leader_continues_after_a_kill(cluster: Cluster, folder: Path, 
 def test_an_unclean_leader_ignores_remote_records_that_it_never_had(
     cluster: Cluster, folder: Path, topic: str
 ) -> None:
-    tiered_topic(cluster.bootstrap_servers, topic, replicas=2, unclean_leader_election_enable="true")
+    tiered_topic(
+        cluster.bootstrap_servers,
+        topic,
+        replicas=2,
+        min_insync_replicas="1",
+        unclean_leader_election_enable="true",
+    )
     leader, nodes = replicas_of(cluster, topic)[0]
     (behind,) = set(nodes) - {leader}
     produce(cluster.bootstrap_servers, topic, range(40))
     wait_until_in_sync(cluster, topic)
     eventually(lambda: all_tiered(cluster, topic, nodes))
     cluster.kill(behind)
-    produce(cluster.bootstrap_servers, topic, range(40, 80))
-    eventually(lambda: stored(folder, topic)[-1] >= 60)
-    cluster.kill(leader)
     try:
+        produce(cluster.bootstrap_servers, topic, range(40, 80))
+        eventually(lambda: stored(folder, topic)[-1] >= 60)
+        cluster.kill(leader)
+    finally:
         cluster.restart(behind)
+    try:
         eventually(lambda: leaders_of(cluster, topic)[0] == behind)
         produce(cluster.bootstrap_servers, topic, range(200, 240))
         expected = [*range(40), *range(200, 240)]

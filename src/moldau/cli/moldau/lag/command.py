@@ -223,9 +223,12 @@ async def _watch(
 ) -> int:
     await monitor.start()
     failed = asyncio.create_task(monitor.failed())
+    show(monitor.snapshot)
     while not failed.done():
-        show(monitor.snapshot)
-        await asyncio.wait([failed], timeout=monitor.rules.interval_ms / 1000)
+        ended = asyncio.create_task(monitor.next_round())
+        await asyncio.wait([failed, ended], return_when=asyncio.FIRST_COMPLETED)
+        if ended.done():
+            show(ended.result())
     raise ToolError(failed.result())
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness.connect import Worker, lines_of
+from tests.harness.mirror import values_of
 from tests.harness.waiting import eventually
 from tests.integration.connect.conftest import group_properties
 
@@ -112,3 +113,20 @@ def test_the_end_of_a_replaced_task_is_not_that_of_its_successor(
         *("hanging starts", "hanging hangs", "good starts", "hanging stops", "hanging has ended"),
         *("good stops", "good starts"),
     ]
+
+
+@pytest.mark.timeout(120)
+def test_a_task_that_did_not_stop_in_time_does_not_replace_offsets_that_were_reset(
+    worker: Worker, bootstrap: str, group: str, tmp_path: Path
+) -> None:
+    worker.create("own", configuration(group, tmp_path, hangs="true"))
+    wait_for_note(worker, tmp_path, "hanging hangs")
+    assert worker.api("PUT", "/connectors/own/stop").status == 204
+    worker.wait_for("own", "STOPPED", [])
+    answer = worker.api("DELETE", "/connectors/own/offsets")
+    assert answer.status == 200, answer.body
+    (tmp_path / "release").touch()
+    wait_for_note(worker, tmp_path, "hanging has ended")
+    assert worker.api("GET", "/connectors/own/offsets").body["offsets"] == []
+    # Its last poll returned a second record.
+    assert values_of(bootstrap, f"{group}-numbers") == ["1"]

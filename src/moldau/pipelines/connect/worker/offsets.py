@@ -86,14 +86,21 @@ class ConnectorOffsets:
                 "done for the specified connector by issuing a 'PUT' request to the "
                 f"'/connectors/{name}/stop' endpoint"
             )
+        try:
+            async with asyncio.timeout(self._herder.settings.shutdown_timeout_s + _STOP_S):
+                await self._tasks_stopped(name)
+        except TimeoutError:
+            message = f"The tasks of connector {name} have not stopped yet; retry later."
+            raise ApiError(500, 500, message) from None
+        return config
+
+    async def _tasks_stopped(self, name: str) -> None:
+        """Wait until no task stores its last offsets: here, or as far as the statuses of others tell."""
+        await self._herder.runtime.tasks_stopped(name)
         await self._store.refresh_statuses()
-        deadline = asyncio.get_running_loop().time() + _STOP_S
         while any(each.state is not State.UNASSIGNED for each in self._tasks(name)):
-            if asyncio.get_running_loop().time() > deadline:
-                raise ApiError(500, 500, f"The tasks of connector {name} have not stopped yet; retry later.")
             await asyncio.sleep(_POLL_S)
             await self._store.refresh_statuses()
-        return config
 
     def _tasks(self, name: str) -> list[Any]:
         return list(self._store.statuses.tasks.get(name, {}).values())
@@ -105,6 +112,9 @@ class ConnectorOffsets:
             known = await asyncio.to_thread(connector.alter_offsets, config, entries)
         except ConnectError as error:
             raise ApiError(500, 500, str(error)) from None
+        if self._herder.settings.exactly_once:
+            # A task that did not stop in time could still commit a transaction with its offsets.
+            await self._herder.fence(name)
         if entries:
             await self._store.write_offsets(name, entries)
         return known

@@ -50,6 +50,8 @@ class Runtime:
         self._fence = fence
         self.connectors: dict[str, ConnectorSlot] = {}
         self.tasks: dict[TaskId, TaskSlot] = {}
+        #: Tasks that are not wanted any more and have not stopped yet.
+        self._ending: set[TaskSlot] = set()
 
     def reconcile(self) -> None:
         """Tell every slot what is wanted now."""
@@ -57,7 +59,7 @@ class Runtime:
         for name in [each for each in self.connectors if not self._wants_connector(each)]:
             self.connectors.pop(name).want(None, exists=name in configs.connectors)
         for task in [each for each in self.tasks if not self._wants_task(each)]:
-            self.tasks.pop(task).want(None, exists=task in configs.task_configs)
+            self._end_task(task, exists=task in configs.task_configs)
         for name in filter(self._wants_connector, configs.connectors):
             wanted = connector_slot.Wanted(configs.connectors[name], configs.target_state(name))
             self._connector_slot(name).want(wanted)
@@ -82,6 +84,17 @@ class Runtime:
         for slot in slots:
             slot.want(None)
         await asyncio.gather(*(slot.ended() for slot in slots))
+
+    async def tasks_stopped(self, connector: str) -> None:
+        """Wait until the tasks of a connector that are not wanted any more have stopped here."""
+        ending = [each for each in self._ending if each.id.connector == connector]
+        await asyncio.gather(*(each.ended() for each in ending))
+
+    def _end_task(self, task: TaskId, *, exists: bool) -> None:
+        slot = self.tasks.pop(task)
+        slot.want(None, exists=exists)
+        self._ending.add(slot)
+        slot.when_ended(lambda: self._ending.discard(slot))
 
     def _wants_connector(self, name: str) -> bool:
         return name in self._store.configs.connectors and self._group.owns_connector(name)

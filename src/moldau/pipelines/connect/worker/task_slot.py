@@ -95,6 +95,9 @@ class TaskSlot:
         """Wait until the task has stopped, after `want(None)`."""
         await asyncio.wait([self._actor])
 
+    def when_ended(self, callback: Callable[[], None]) -> None:
+        self._actor.add_done_callback(lambda _: callback())
+
     async def _act(self) -> None:
         while True:
             self._changed.clear()

@@ -8,7 +8,7 @@ Spark's own data.
 | direction | message |
 |---|---|
 | task → worker | `{"ticket": T}`, `{"event": NAME, "detail": TEXT}`, `{"offsets": […], "id": N}`, `{"store": […], "id": N}` |
-| worker → task | `{"spec": {…}}`, `{"command": "pause"}`, `resume`, `stop`, `{"answer": …, "id": N}`, `{"error": TEXT, "passes": BOOL, "id": N}` |
+| worker → task | `{"spec": {…}}`, `{"command": "pause"}`, `resume`, `stop`, `cancel`, `{"answer": …, "id": N}`, `{"error": TEXT, "passes": BOOL, "id": N}` |
 """  # noqa: E501 - a table
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from typing import Any, Final
 from moldau.base.errors import KafkaError
 from moldau.pipelines.connect.data.errors import ConnectError, RetriableError
 from moldau.pipelines.connect.storage.types import Record
-from moldau.pipelines.connect.worker.hosting.host import Offsets, OnEvent
+from moldau.pipelines.connect.worker.hosting.host import Offsets, OnEvent, cancelled
 from moldau.pipelines.connect.worker.retries import may_pass
 from moldau.pipelines.connect.worker.task.control import Control, Event
 from moldau.pipelines.connect.worker.task.spec import TaskSpec
@@ -52,6 +52,7 @@ class Remote:
         self._writer: asyncio.StreamWriter | None = None
         self._paused = spec.paused
         self._stopping = False
+        self.cancelled = False
         self._reported_end = False
 
     def pause(self, paused: bool) -> None:
@@ -61,6 +62,11 @@ class Remote:
     def stop(self) -> None:
         self._stopping = True
         self._send({"command": "stop"})
+
+    def cancel(self) -> None:
+        """Refuse what the task stores from now on: it did not stop in time."""
+        self.cancelled = True
+        self._send({"command": "cancel"})
 
     def connected(self, writer: asyncio.StreamWriter) -> None:
         """Send the spec, and the commands that were given before the task was connected."""
@@ -151,12 +157,14 @@ class ChannelServer:
         number = message["id"]
         try:
             remote.answer({"id": number, "answer": await self._reply(remote, message)})
-        except (KafkaError, OSError, TimeoutError) as error:
+        except (ConnectError, KafkaError, OSError, TimeoutError) as error:
             remote.answer({"id": number, "error": str(error), "passes": may_pass(error)})
 
     async def _reply(self, remote: Remote, message: dict[str, Any]) -> Any:
         if "offsets" in message:
             return await self._offsets.read_offsets(remote.spec.connector, message["offsets"])
+        if remote.cancelled:
+            raise cancelled()
         await self._offsets.append_offsets([_record(each) for each in message["store"]])
         return None
 
@@ -225,6 +233,8 @@ class ChannelLink:
         command = message.get("command")
         if command == "stop":
             control.stop()
+        elif command == "cancel":
+            control.cancel()
         elif command in ("pause", "resume"):
             control.pause(command == "pause")
         else:

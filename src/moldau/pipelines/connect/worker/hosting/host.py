@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from moldau.pipelines.connect.data.errors import ConnectError
 from moldau.pipelines.connect.storage.types import Record, TaskId
 from moldau.pipelines.connect.worker.task.control import Event
 from moldau.pipelines.connect.worker.task.spec import TaskSpec
@@ -29,7 +30,10 @@ class HostedTask(Protocol):
     def pause(self, paused: bool) -> None: ...
 
     async def stop(self, timeout_s: float) -> bool:
-        """Stop the task; return False if it was interrupted, because it did not stop in time."""
+        """Stop the task; return False if it was interrupted, because it did not stop in time.
+
+        An interrupted task may run on for a while, but stores no offsets.
+        """
         ...
 
 
@@ -50,3 +54,8 @@ class TaskHost(Protocol):
 def described(task: TaskId) -> str:
     """Return the name of a task in lists of threads and Spark jobs."""
     return f"task {task}"
+
+
+def cancelled() -> ConnectError:
+    """Return the answer to a task that stores offsets although it did not stop in time."""
+    return ConnectError("The task was cancelled, because it did not stop in time.")

@@ -134,6 +134,7 @@ class _Job:
         done, _ = await asyncio.wait([self._running], timeout=timeout_s)
         if done:
             return True
+        self._remote.cancel()
         await asyncio.to_thread(self._context.result().cancelJobGroup, self._group)
         await asyncio.wait([self._running], timeout=_INTERRUPT_S)
         return False

@@ -9,7 +9,13 @@ from typing import Any
 
 from moldau.pipelines.connect.plugins import Plugins
 from moldau.pipelines.connect.storage.types import Record
-from moldau.pipelines.connect.worker.hosting.host import HostedTask, Offsets, OnEvent, described
+from moldau.pipelines.connect.worker.hosting.host import (
+    HostedTask,
+    Offsets,
+    OnEvent,
+    cancelled,
+    described,
+)
 from moldau.pipelines.connect.worker.task.control import Control, Event
 from moldau.pipelines.connect.worker.task.run import run_task
 from moldau.pipelines.connect.worker.task.spec import TaskSpec
@@ -47,6 +53,10 @@ class _Link:
         self._offsets = offsets
         self._on_event = on_event
         self._loop = loop
+        self._cancelled = False
+
+    def cancel(self) -> None:
+        self._cancelled = True
 
     def report(self, event: Event, detail: str | None = None) -> None:
         if not self._loop.is_closed():
@@ -57,11 +67,17 @@ class _Link:
         return asyncio.run_coroutine_threadsafe(reading, self._loop).result()
 
     def store_offsets(self, records: Sequence[Record]) -> None:
-        asyncio.run_coroutine_threadsafe(self._offsets.append_offsets(records), self._loop).result()
+        asyncio.run_coroutine_threadsafe(self._store(records), self._loop).result()
+
+    async def _store(self, records: Sequence[Record]) -> None:
+        if self._cancelled:
+            raise cancelled()
+        await self._offsets.append_offsets(records)
 
 
 class _Thread:
     def __init__(self, spec: TaskSpec, plugins: Plugins, link: _Link) -> None:
+        self._link = link
         self._control = Control(link, paused=spec.paused)
         self._ended = asyncio.Event()
         self._loop = asyncio.get_running_loop()
@@ -78,6 +94,9 @@ class _Thread:
         try:
             await asyncio.wait_for(self._ended.wait(), timeout_s)
         except TimeoutError:
+            # A thread cannot be ended: it continues without effect until it looks.
+            self._link.cancel()
+            self._control.cancel()
             return False
         return True
 

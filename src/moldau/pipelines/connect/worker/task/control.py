@@ -49,6 +49,7 @@ class Control:
         self.link = link
         self._changed = threading.Condition()
         self._stopping = False
+        self._cancelled = False
         self._paused = paused
         self._topics: set[str] = set()
         #: Why the task waits, as the status shows it.
@@ -62,10 +63,20 @@ class Control:
     def paused(self) -> bool:
         return self._paused
 
+    @property
+    def cancelled(self) -> bool:
+        """Whether the task did not stop in time: it may have a successor, and stores nothing any more."""
+        return self._cancelled
+
     def stop(self) -> None:
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
+
+    def cancel(self) -> None:
+        """Take from a task that is to stop the right to write records and offsets."""
+        self._cancelled = True
+        self.stop()
 
     def pause(self, paused: bool) -> None:
         with self._changed:

@@ -103,7 +103,8 @@ class SourceLoop:
             self._loop(send)
         finally:
             self._task.stop()
-            if not exactly_once:
+            # The last offsets of a task that did not stop in time could replace those that a user has set.
+            if not exactly_once and not self._control.cancelled:
                 self._commit_last()
 
     def _loop(self, send: Callable[[Sequence[SourceRecord], Sequence[_Offset]], None]) -> None:
@@ -116,6 +117,8 @@ class SourceLoop:
                 continue
             records = self._poll()
             offsets = self._task.pending_offsets()
+            if control.cancelled:
+                return
             if records or offsets:
                 send(records, offsets)
             self._meter.report()
@@ -193,6 +196,8 @@ class SourceLoop:
 
     def _store_at_once(self, offsets: Sequence[tuple[Partition, Offset]]) -> None:
         """Store offsets of records that the task has written itself."""
+        if self._control.cancelled:
+            raise ConnectError("The task was cancelled, because it did not stop in time.")
         records = [offset_record(self._spec.connector, *each) for each in offsets]
         if self._spec.transactional_id is None:
             self._control.link.store_offsets(records)

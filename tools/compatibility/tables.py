@@ -317,6 +317,13 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
             "kafka-python ignores a response that arrives together with the end of the connection.",
         ),
         Difference(
+            "An alteration of a config of one listener (`listener.name.x.`) is refused with INVALID_REQUEST "
+            "if it has no effect while the broker runs: apart from stores and connection limits all of them, "
+            "among them `sasl.jaas.config`, and those of a listener that does not exist. Apache Kafka "
+            "accepts and ignores them.",
+            "An administrator who removes a user or a mechanism must not be told that it is done.",
+        ),
+        Difference(
             "OAUTHBEARER: `sasl.oauthbearer.jwks.endpoint.url` selects signed tokens also without "
             "`sasl.server.callback.handler.class`. Apache Kafka accepts unsecured tokens then.",
             "A listener with an identity provider must not accept tokens that anyone can make.",

@@ -3,12 +3,15 @@
 The result of a change is validated: the caller passes all configs of the resource as they would be
 afterwards. Broker configs are also validated together with the static ones and against the current values,
 because a thread pool may at most double. Invalid configs in the metadata (written by another release) do not
-stop a node: `apply_dynamic_configs` ignores them with a warning.
+stop a node: `apply_dynamic_configs` ignores them with a warning, and they do not stop a change of others.
+
+Of a listener only its stores and limits can change: the others take effect when a listener opens. Apache
+Kafka accepts and ignores them, so an administrator would believe that a password or a mechanism is revoked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from moldau.base.errors import ErrorCode, KafkaError
@@ -19,6 +22,7 @@ from moldau.config.broker.definitions import (
     DYNAMIC_BROKER_CONFIGS,
     PER_BROKER_ONLY,
 )
+from moldau.config.broker.support import check_principal_builder
 from moldau.config.broker.synonyms import without_listener
 from moldau.config.definition import LIST, ConfigError, ConfigKey, ConfigValue, invalid_value
 from moldau.config.tiered import check_tiered_topic
@@ -34,6 +38,7 @@ _ONLY_PER_LISTENER = frozenset(
 )
 #: Per-listener configs that may be changed for the whole cluster.
 _CLUSTER_WIDE_PER_LISTENER = ("max.connections", "max.connection.creation.rate", "num.network.threads")
+_CHANGEABLE_OF_LISTENER = _ONLY_PER_LISTENER.union(_CLUSTER_WIDE_PER_LISTENER)
 _THREAD_POOLS = (
     "num.io.threads",
     "num.network.threads",
@@ -113,13 +118,22 @@ def validate_topic_configs(
             )
 
 
-def validate_broker_configs(config: BrokerConfig, changed: Mapping[str, str], *, per_broker: bool) -> None:
-    """Validate dynamic configs of this broker or of the whole cluster.
+def validate_broker_configs(
+    config: BrokerConfig,
+    changed: Mapping[str, str],
+    *,
+    per_broker: bool,
+    stored: Collection[str] = (),
+) -> None:
+    """Validate dynamic configs of this broker or of the whole cluster; `stored` are those that do not change.
 
     Raises `KafkaError(INVALID_REQUEST)`, as Kafka does for brokers.
     """
     try:
-        _check_names(changed, per_broker=per_broker)
+        given = {name: text for name, text in changed.items() if name not in stored}
+        _check_names(given, per_broker=per_broker)
+        kept = {name: changed[name] for name in stored if name in changed}
+        changed = _usable(kept, [], per_broker=per_broker) | given
         if per_broker:
             future = config.with_dynamic(config.dynamic_default, changed)
         else:
@@ -139,11 +153,16 @@ def _check_names(changed: Mapping[str, str], *, per_broker: bool) -> None:
         key = _key_of(without_listener(name) or name)
         if key is not None and key.name in CHANGEABLE:
             key.parse(text)
+            check_principal_builder(name, text)
     if not per_broker:
         _refuse(
             "Cannot update these configs at default cluster level, broker id must be specified",
             filter(_is_per_broker, changed),
         )
+    _refuse(
+        "Configs cannot be updated dynamically for existing listener, change the file and restart the broker",
+        filter(_is_fixed_of_listener, changed),
+    )
 
 
 def _refuse(sentence: str, names: Iterable[str]) -> None:
@@ -154,6 +173,11 @@ def _refuse(sentence: str, names: Iterable[str]) -> None:
 
 def _is_static(name: str) -> bool:
     return name in BROKER_CONFIGS and name not in CHANGEABLE
+
+
+def _is_fixed_of_listener(name: str) -> bool:
+    base = without_listener(name)
+    return base is not None and base not in _CHANGEABLE_OF_LISTENER
 
 
 def _is_per_broker(name: str) -> bool:

@@ -97,6 +97,17 @@ def test_valid_broker_config_changes_are_accepted(changed: dict[str, str], per_b
             "Invalid value -1 for configuration log.local.retention.ms: Value must not be -1 as "
             "log.retention.ms value is set as 604800000.",
         ),
+        (
+            {"listener.name.x.plain.sasl.jaas.config": "x", "listener.name.x.ssl.client.auth": "none"},
+            "Configs cannot be updated dynamically for existing listener, change the file and restart the "
+            "broker: [listener.name.x.plain.sasl.jaas.config, listener.name.x.ssl.client.auth]",
+        ),
+        (
+            {"principal.builder.class": "x.Y"},
+            "principal.builder.class=x.Y names a Java class, which Moldau cannot run; remove the setting to "
+            "use the names of users as they log in, or use ssl.principal.mapping.rules and "
+            "sasl.kerberos.principal.to.local.rules.",
+        ),
         ({"metric.reporters": "x.Y"}, "metric.reporters has x.Y, which Moldau does not load."),
     ],
     ids=str,
@@ -170,6 +181,15 @@ def test_invalid_dynamic_configs_are_ignored_with_a_warning() -> None:
         "The dynamic config num.partitions",
         "The dynamic config listeners",
     ]
+
+
+def test_stored_configs_without_effect_do_not_stop_other_changes() -> None:
+    """Apache Kafka stores them."""
+    stored = {"listener.name.x.plain.sasl.jaas.config": "x", "listener.name.x.ssl.client.auth": "none"}
+    applied = apply_dynamic_configs(config(), {}, stored | {"listener.name.x.max.connections": "5"})
+    assert applied.config.dynamic_broker == {"listener.name.x.max.connections": "5"}
+    assert len(applied.problems) == 2
+    validate_broker_configs(config(), stored | {"background.threads": "20"}, per_broker=True, stored=stored)
 
 
 def test_contradicting_dynamic_configs_are_not_applied() -> None:

@@ -71,12 +71,17 @@ def _check_tiered_storage(config: BrokerConfig) -> None:
 def _check_principals(config: BrokerConfig) -> None:
     """Refuse other principals than Kafka's: ACLs would apply to other users."""
     for name, text in config.static.items():
-        if (without_listener(name) or name) == _PRINCIPALS and text != BROKER_CONFIGS[_PRINCIPALS].default:
-            raise ConfigError(
-                f"{name}={text} names a Java class, which Moldau cannot run; remove the setting to use the "
-                "names of users as they log in, or use ssl.principal.mapping.rules and "
-                "sasl.kerberos.principal.to.local.rules."
-            )
+        check_principal_builder(name, text)
+
+
+def check_principal_builder(name: str, text: str) -> None:
+    """Raise `ConfigError` if a config is a principal builder other than Kafka's."""
+    if (without_listener(name) or name) == _PRINCIPALS and text != BROKER_CONFIGS[_PRINCIPALS].default:
+        raise ConfigError(
+            f"{name}={text} names a Java class, which Moldau cannot run; remove the setting to use the "
+            "names of users as they log in, or use ssl.principal.mapping.rules and "
+            "sasl.kerberos.principal.to.local.rules."
+        )
 
 
 def _check_assignors(config: BrokerConfig) -> None:

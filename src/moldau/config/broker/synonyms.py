@@ -17,6 +17,7 @@ _UNITS = (
 _SYNONYMS = {name: names for names in _UNITS for name in names} | {
     "log.flush.interval.ms": ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")
 }
+_OF_LISTENER = re.compile(r"listener\.name\.([^.]*)\.(.*)")
 #: Configs of a listener for each SASL mechanism: `listener.name.internal.plain.sasl.jaas.config`.
 _PER_MECHANISM = (
     "connections.max.reauth.ms",
@@ -42,5 +43,11 @@ def listener_synonyms_of(name: str) -> tuple[str, ...]:
 
 def without_listener(name: str) -> str | None:
     """The name after `listener.name.{name}.`; None without that prefix."""
-    match = re.fullmatch(r"listener\.name\.[^.]*\.(.*)", name)
+    match = _OF_LISTENER.fullmatch(name)
+    return None if match is None else match[2]
+
+
+def listener_of(name: str) -> str | None:
+    """The listener of a name that begins with `listener.name.{name}.`; None without that prefix."""
+    match = _OF_LISTENER.fullmatch(name)
     return None if match is None else match[1]

@@ -47,7 +47,7 @@ def check_change(
         case ResourceType.TOPIC:
             _check_topic(state, resource.name, configs, newly_created)
         case ResourceType.BROKER:
-            _check_broker(state, resource.name, configs)
+            _check_broker(state, resource.name, changes, configs)
         case ResourceType.GROUP:
             if not resource.name:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
@@ -98,11 +98,14 @@ def _check_topic(state: ControllerState, name: str, configs: Mapping[str, str], 
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
 
 
-def _check_broker(state: ControllerState, name: str, configs: Mapping[str, str]) -> None:
+def _check_broker(
+    state: ControllerState, name: str, changes: Sequence[ConfigRecord], configs: Mapping[str, str]
+) -> None:
     """Validate broker configs; the receiving broker has checked that the name is its own id."""
     if name:
         _node_id(name)
-    validate_broker_configs(state.config, configs, per_broker=bool(name))
+    stored = configs.keys() - {change.name for change in changes}
+    validate_broker_configs(state.config, configs, per_broker=bool(name), stored=stored)
 
 
 def check_node_name(name: str, node_id: int, wrong: str) -> None:

@@ -1,7 +1,7 @@
-"""Checks changes of TLS configs on the broker they belong to, before they are stored.
+"""Checks changes of the configs of listeners on the broker they belong to, before they are stored.
 
-The controller cannot check them: only this broker has the files. A change with an unusable store is refused
-with INVALID_REQUEST, as in Kafka.
+The controller cannot check them: only this broker has the listeners and the files. A change with an unusable
+store is refused with INVALID_REQUEST, as in Kafka, and so is one for a listener that does not exist.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.pool import Pool
-from moldau.config.broker.synonyms import without_listener
+from moldau.config.broker.synonyms import listener_of, without_listener
 from moldau.config.definition import ConfigError
-from moldau.config.dynamic import Operation, broker_configs_after
+from moldau.config.dynamic import DELETE, Operation, broker_configs_after
 from moldau.server.authentication.tls import NodeTls
 from moldau.server.settings import NodeSettings
 
@@ -26,11 +26,15 @@ class StoreChanges:
     async def check_operations(self, name: str, operations: Iterable[Operation]) -> None:
         """Check incremental changes of the broker `name`."""
         changes = list(operations)
+        if name == str(self._settings.config.node_id):
+            self._check_listeners(each.name for each in changes if each.kind != DELETE)
         if self._concerns(name, (each.name for each in changes)):
             await self._check(broker_configs_after(self._settings.config.dynamic_broker, changes))
 
     async def check_configs(self, name: str, configs: Mapping[str, str]) -> None:
         """Check all configs of the broker `name`, which replace the existing ones."""
+        if name == str(self._settings.config.node_id):
+            self._check_listeners(configs)
         if self._concerns(name, (*configs, *self._settings.config.dynamic_broker)):
             await self._check(configs)
 
@@ -38,6 +42,17 @@ class StoreChanges:
         """Whether the configs of this node change its stores; the controller checks all other changes."""
         is_own = name == str(self._settings.config.node_id)
         return is_own and any((without_listener(each) or each).startswith("ssl.") for each in config_names)
+
+    def _check_listeners(self, names: Iterable[str]) -> None:
+        known = {listener.lower() for listener in self._settings.config.protocol_map}
+        unknown = [
+            each for each in names if (listener := listener_of(each)) is not None and listener not in known
+        ]
+        if unknown:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"This broker has no such listener (names of listeners are in lower case here): {unknown}",
+            )
 
     async def _check(self, changed: Mapping[str, str]) -> None:
         config = self._settings.config

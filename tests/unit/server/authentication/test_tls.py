@@ -12,7 +12,7 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.pool import InlinePool
 from moldau.config.broker.config import BrokerConfig
 from moldau.config.definition import ConfigError
-from moldau.config.dynamic import SET, Operation
+from moldau.config.dynamic import DELETE, SET, Operation
 from moldau.network.limits import ConnectionLimits
 from moldau.server.authentication.store_changes import StoreChanges
 from moldau.server.authentication.tls import NodeTls, tls_settings
@@ -99,6 +99,10 @@ def test_changes_are_checked_before_they_are_stored(certificates: Certificates) 
     assert error.value.code is ErrorCode.INVALID_REQUEST
     with pytest.raises(KafkaError):
         asyncio.run(changes.check_configs("1", {LOCATION: "/nonexistent"}))
+    for name in ("listener.name.nowhere.ssl.key.password", "listener.name.CLIENTS.max.connections"):
+        with pytest.raises(KafkaError, match="no such listener"):
+            asyncio.run(changes.check_operations("1", [Operation(name, SET, "5")]))
+        asyncio.run(changes.check_operations("1", [Operation(name, DELETE, None)]))
     # The stores of other nodes are on other machines.
     asyncio.run(changes.check_operations("2", [bad]))
     asyncio.run(changes.check_operations("1", [Operation("num.io.threads", SET, "9")]))

@@ -30,7 +30,7 @@ from moldau.raft.states import Leader
 from moldau.raft.types import OutboundRequest, ReplicaKey, VoterChangeResponse
 from moldau.raft.voters import DYNAMIC, KRAFT_VERSION, STATIC, Voter, VoterEndpoint, VoterSet
 
-#: Why a voter change is rejected: the error and its message.
+#: The error and message of a rejected voter change.
 Rejection = tuple[ErrorCode, str]
 ControlRecord = VotersRecord | KRaftVersionRecord
 

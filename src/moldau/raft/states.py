@@ -95,7 +95,7 @@ class Follower:
     deadline: float
     leader_id: int
     leader_endpoints: tuple[VoterEndpoint, ...]
-    #: When to check next whether the leader has this voter's current endpoints and versions.
+    #: The time of the next check whether the leader has this voter's current endpoints and versions.
     update_voter_deadline: float
     voted: ReplicaKey | None = None
     #: The leader has answered a fetch, so this node rejects pre-votes of others.
@@ -209,7 +209,7 @@ class Leader:
         self._begin_epoch_interval_ms = fetch_timeout_ms / 2
         self._check_quorum_deadline = now_ms + self._check_quorum_timeout_ms
         self._fetched_voters: set[int] = set()
-        #: When to send BeginQuorumEpoch next to voters that do not fetch.
+        #: The time of the next BeginQuorumEpoch to voters that do not fetch.
         self.begin_epoch_deadline = now_ms
         self.change_voters(voters)
 

@@ -77,7 +77,7 @@ class Producer(Generic[K, V]):
         self._max_block = int(config.get("max.block.ms", 60_000)) / 1000
         self._metrics = ProducerMetrics()
         settings = producer_settings(config)
-        #: Why the brokers refused the login or the certificate, unless a record was delivered since.
+        #: The error of a refused login or certificate, unless a record was delivered since.
         self._refusal: ClientError | None = None
         self._delivered_any = False
         settings |= {"stats_cb": self._metrics.take_statistics, "error_cb": self._report}

@@ -62,7 +62,7 @@ class GroupMember:
         #: Empty if this client is not a member.
         self.id = ""
         self.generation = -1
-        #: When the last request was sent that restarted this member's session.
+        #: The time of the last request that restarted this member's session.
         self._contacted_at = float("-inf")
 
     @property

@@ -26,7 +26,7 @@ _UNKNOWN = "<UNKNOWN>"
 class StateTopic(NamedTuple):
     name: str
     partitions: frozenset[int]
-    #: When the status was set; not stored.
+    #: The time at which the status was set; not stored.
     since_ms: int
 
 

@@ -40,7 +40,7 @@ class ConfiguredTopology:
     #: The partition counts of internal topics.
     partitions: Mapping[str, int] = field(default_factory=dict)
     missing: Mapping[str, CreatableTopic] = field(default_factory=dict)
-    #: Why the topology is not ready.
+    #: The reason if the topology is not ready.
     problem: Status | None = None
 
     @property

@@ -45,7 +45,7 @@ _DELIMITERS = {"TAB": "\t", "SPACE": " "}
 @dataclass(frozen=True, slots=True)
 class Decoded:
     struct: Column
-    #: Why the bytes cannot be decoded; null if they can.
+    #: The decoding error; null if there is none.
     error: Column
 
 

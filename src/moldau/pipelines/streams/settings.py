@@ -66,7 +66,7 @@ class StreamsSettings:
     window_retention_ms: int = _DAY_MS
     max_offsets_per_trigger: int | None = None
     purge_interval_ms: int = 30_000
-    #: Where sources without a reset policy of their own start.
+    #: The start of sources without a reset policy of their own.
     offset_reset: Literal["earliest", "latest"] = "earliest"
     client: Mapping[str, str] = field(default_factory=dict, repr=False)
 

@@ -59,7 +59,7 @@ class ListenerTls:
         self._handshakes = handshakes
         self._config = config
         self._loaded: _Loaded | None = None
-        #: Why the last change could not be applied, so that each failure is logged once.
+        #: The error of the last change, so that each failure is logged once.
         self._failure = ""
 
     def server(self) -> SSLContext:

@@ -42,7 +42,7 @@ class SuspectedBrokers:
         self._tasks = tasks
         self._connector = connector
         self._suspected: dict[int, asyncio.Future[None]] = {}
-        #: When each failure was confirmed.
+        #: The time at which each failure was confirmed.
         self._failed: dict[int, float] = {}
 
     def __bool__(self) -> bool:

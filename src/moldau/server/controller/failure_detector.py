@@ -58,7 +58,7 @@ class BrokerFailureDetector:
         #: Brokers being checked after their connections were closed.
         self._checking: set[int] = set()
 
-    # Which brokers are reachable from here.
+    # Reachable brokers.
 
     def apply(self, image: MetadataImage) -> None:
         """Connect to brokers that were unfenced since the last image."""
@@ -90,7 +90,7 @@ class BrokerFailureDetector:
         only = broker.endpoints[0] if len(broker.endpoints) == 1 else None
         return named or only
 
-    # Which brokers have failed.
+    # Failed brokers.
 
     def heartbeat_received(self, connection: Connection, broker_id: int) -> None:
         self._heartbeat_connections[connection] = broker_id

@@ -107,7 +107,7 @@ class SchemaValidator:
         self._known = BoundedCache(
             config.integer("confluent.schema.registry.max.cache.size"), clock.monotonic
         )
-        #: Why an id was not accepted.
+        #: The reason for refusing an id.
         self._missing = BoundedCache(_MOST_MISSING, clock.monotonic)
         self._slots = asyncio.Semaphore(_MOST_REQUESTS)
         self._look_ups: dict[Hashable, asyncio.Task[str | None]] = {}

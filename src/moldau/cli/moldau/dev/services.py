@@ -23,7 +23,7 @@ _REGISTRY: Final = "moldau.cli.moldau.services.registry"
 _REST: Final = "moldau.cli.moldau.services.rest"
 _CONSOLE: Final = "moldau.cli.moldau.services.console"
 _CONNECT: Final = "moldau.cli.kafka.connect.command"
-#: Where `moldau pipeline run` keeps its state, unless told otherwise.
+#: The default folder for the state of `moldau pipeline run`.
 PIPELINES_STATE: Final = Path("state/pipelines")
 
 

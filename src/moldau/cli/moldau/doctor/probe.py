@@ -51,7 +51,7 @@ class Probe:
     resolved: list[str] = field(default_factory=list)
     accepted: list[str] = field(default_factory=list)
     listener: Listener | None = None
-    #: Why the client could not connect although it has the protocol of the listener.
+    #: The error of the client, which could not connect although it has the protocol of the listener.
     failure: KafkaError | None = None
     metadata: MetadataResponse | None = None
 

@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> ToolParser:
     parser = ToolParser("moldau mirror", COMMANDS["mirror"].summary, _notes)
-    parser.add_argument("action", choices=["status", "failover", "failback"], help="What to do.")
+    parser.add_argument("action", choices=["status", "failover", "failback"], help="The action.")
     parser.add_argument("file", metavar="MM2.PROPERTIES", help="The file that the mirror runs with.")
     parser.option("--flow", "SOURCE->TARGET", "One flow; all flows by default, one is needed to move groups.")
     parser.flag("--dry-run", "Show what failover or failback would do, and change nothing.")

@@ -62,7 +62,7 @@ class AvroBounds:
     def __init__(self, schema: Any, named: Mapping[str, Any]) -> None:
         self._root, nodes = _graph(schema, named)
         self._checked = _needs_check(self._root)
-        #: Why the defaults of the schema cannot be written.
+        #: The error of writing the defaults of the schema.
         self._unwritable: SerializationError | None = None
         try:
             for node in nodes:

@@ -24,7 +24,7 @@ from moldau.client.registry.rules.rule import CONDITION, Context, Field, FieldWa
 _EPOCH = datetime.date(1970, 1, 1)
 _MIDNIGHT = datetime.datetime.combine(_EPOCH, datetime.time())
 _MOST_PROGRAMS = 1000
-#: Where signed 64-bit integers end, and where doubles do.
+#: The ends of signed 64-bit integers, and of doubles.
 _SIGNED_END = 2**63
 _DOUBLE_END = 2**1023
 

@@ -42,7 +42,7 @@ class StageFrame:
     output_mode: Literal["append", "update"]
     #: The parts that run in Python: chains by their origins, and the operator.
     python: tuple[str, ...]
-    #: Which rows of the operator's inputs Spark drops as late.
+    #: The rule by which Spark drops late rows of the operator's inputs.
     late: LateRule | None = None
 
 

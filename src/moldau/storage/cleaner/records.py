@@ -101,7 +101,7 @@ def read_varint(payload: bytes, position: int) -> tuple[int, int]:
             return value, position
         shift += 7
         if shift > 63:
-            raise CorruptBatch("a number that does not end")
+            raise CorruptBatch("a varint is not terminated")
 
 
 def write_varint(value: int) -> bytes:
@@ -121,7 +121,7 @@ def control_type(header: BatchHeader, data: memoryview) -> int | None:
         return None
     key = scan(batch_payload(data, header), header.records_count)[0][3]
     if key is None or len(key) < 4:
-        raise CorruptBatch("a control record without a type")
+        raise CorruptBatch("a control record has no type")
     return int.from_bytes(key[2:4], "big", signed=True)
 
 

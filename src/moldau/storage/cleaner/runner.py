@@ -123,7 +123,7 @@ class _Worker:
                 await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, limit=_MAX_LINE)
             )
         except OSError as error:
-            raise CleanerDied(f"the cleaner's process cannot be started: {error}") from error
+            raise CleanerDied(f"the cleaner process cannot be started: {error}") from error
 
     async def do(self, job: CleanJob, swap: Swap) -> CleanResult:
         await self._send(job.to_json().encode())
@@ -142,12 +142,12 @@ class _Worker:
             self._input.write(line + b"\n")
             await self._input.drain()
         except ConnectionError as error:
-            raise CleanerDied("the cleaner's process has ended") from error
+            raise CleanerDied("the cleaner process has exited") from error
 
     async def _receive(self) -> dict[str, Any]:
         line = await self._output.readline()
         if not line.endswith(b"\n"):
-            raise CleanerDied("the cleaner's process ended in the middle of a job")
+            raise CleanerDied("the cleaner process exited during a job")
         content: dict[str, Any] = json.loads(line)
         return content
 

@@ -100,7 +100,7 @@ def trusted_batches(topic_partition: TopicPartition, records: Buffer) -> list[tu
     except CorruptBatch as error:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{topic_partition}: {error}") from error
     if sum(header.size_in_bytes for _, header in batches) != len(records) or not batches:
-        raise KafkaError(ErrorCode.INVALID_RECORD, f"{topic_partition}: not whole record batches")
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"{topic_partition}: the records are not whole batches")
     if any(header.records_count != header.last_offset_delta + 1 for _, header in batches):
         raise KafkaError(
             ErrorCode.INVALID_RECORD,

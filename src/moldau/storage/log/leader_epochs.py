@@ -150,5 +150,5 @@ def parse_leader_epochs(data: bytes) -> list[EpochEntry]:
     count = int(lines[1])
     found = [line.split() for line in lines[2:] if line.strip()]
     if count < 0 or len(found) != count:
-        raise ValueError(f"{count} entries announced, {len(found)} found")
+        raise ValueError(f"expected {count} entries, but found {len(found)}")
     return [EpochEntry(int(epoch), int(start)) for epoch, start in found]

@@ -109,7 +109,7 @@ def _value(payload: bytes, span: Span) -> tuple[int, int]:
     size, position = read_varint(payload, position)
     end = position + max(_signed(size), 0)
     if end > span[1]:
-        raise CorruptBatch("a value is longer than its record")
+        raise CorruptBatch("a value exceeds its record")
     return position, end
 
 
@@ -118,7 +118,7 @@ def _header(payload: bytes, span: Span, wanted: bytes) -> bytes | None:
     try:
         return _find_header(payload, span, wanted)
     except IndexError:
-        raise CorruptBatch("the headers end in the middle of one") from None
+        raise CorruptBatch("the last header is incomplete") from None
 
 
 def _find_header(payload: bytes, span: Span, wanted: bytes) -> bytes | None:
@@ -129,12 +129,12 @@ def _find_header(payload: bytes, span: Span, wanted: bytes) -> bytes | None:
         size, position = read_varint(payload, position)
         name_end = position + _signed(size)
         if not position <= name_end < end:
-            raise CorruptBatch("a header is longer than its record")
+            raise CorruptBatch("a header exceeds its record")
         is_wanted = payload[position:name_end] == wanted
         size, position = read_varint(payload, name_end)
         value_end = position + max(_signed(size), 0)
         if value_end > end:
-            raise CorruptBatch("a header is longer than its record")
+            raise CorruptBatch("a header exceeds its record")
         if is_wanted and _signed(size) >= 0:
             return payload[position:value_end]
         position = value_end

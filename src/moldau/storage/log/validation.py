@@ -97,7 +97,7 @@ class Validation:
         if len(batches) != 1:
             raise self._refusal(
                 ErrorCode.INVALID_RECORD,
-                f"a produce request holds one whole record batch per partition, not {len(batches)}",
+                f"a produce request must contain one record batch per partition, not {len(batches)}",
             )
         return batches[0][1]
 
@@ -113,7 +113,7 @@ class Validation:
         if header.records_count <= 0 or header.records_count != header.last_offset_delta + 1:
             raise self._refusal(
                 ErrorCode.INVALID_RECORD,
-                f"a batch of {header.records_count} records whose last offset is {header.last_offset_delta}",
+                f"the last offset delta of {header.records_count} records is {header.last_offset_delta}",
             )
         if header.attributes & _CODEC_OR_CONTROL:
             self._check_attributes(header)
@@ -125,7 +125,7 @@ class Validation:
         if header.producer_id >= 0 and header.base_sequence < 0:
             raise self._refusal(
                 ErrorCode.INVALID_RECORD,
-                f"producer {header.producer_id} sends a batch with sequence {header.base_sequence}",
+                f"invalid base sequence {header.base_sequence} of producer {header.producer_id}",
             )
         if self.log_append_time:
             if header.timestamp_type == LOG_APPEND_TIME:
@@ -139,7 +139,8 @@ class Validation:
         if size > self._config.max_message_bytes:
             raise self._refusal(
                 ErrorCode.MESSAGE_TOO_LARGE,
-                f"a record batch of {size} bytes, max.message.bytes is {self._config.max_message_bytes}",
+                f"the record batch of {size} bytes exceeds max.message.bytes="
+                f"{self._config.max_message_bytes}",
             )
 
     def check_fits_segment(self, size: int) -> None:
@@ -171,7 +172,7 @@ class Validation:
 
     def _check_attributes(self, header: BatchHeader) -> None:
         if header.is_control:
-            raise self._refusal(ErrorCode.INVALID_RECORD, "clients do not write control records")
+            raise self._refusal(ErrorCode.INVALID_RECORD, "clients must not write control records")
         if header.codec > _LAST_CODEC:
             raise self._refusal(
                 ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"unknown compression codec {header.codec}"
@@ -189,7 +190,7 @@ class Validation:
             raise refused_records(self._topic_partition, ErrorCode.INVALID_RECORD, errors)
         if any(span[2] != number for number, span in enumerate(spans)):
             raise self._refusal(
-                ErrorCode.INVALID_RECORD, "the offsets inside the record batch are not in a row"
+                ErrorCode.INVALID_RECORD, "the offsets in the record batch are not consecutive"
             )
         if not config.validates_schemas:
             return None

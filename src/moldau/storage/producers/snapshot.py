@@ -51,7 +51,7 @@ def encode_snapshot(entries: Iterable[SnapshotEntry]) -> bytes:
 
 def decode_snapshot(data: bytes) -> list[SnapshotEntry]:
     if len(data) < _HEAD.size + _COUNT.size:
-        raise CorruptSnapshot(f"{len(data)} bytes are too few")
+        raise CorruptSnapshot(f"{len(data)} bytes are too short for a snapshot")
     version, crc = _HEAD.unpack_from(data)
     if version != _VERSION:
         raise CorruptSnapshot(f"unknown version {version}")
@@ -61,7 +61,7 @@ def decode_snapshot(data: bytes) -> list[SnapshotEntry]:
     (count,) = _COUNT.unpack_from(body)
     entries = body[_COUNT.size :]
     if count < 0 or len(entries) != count * _ENTRY.size:
-        raise CorruptSnapshot(f"{count} producers announced, {len(entries)} bytes found")
+        raise CorruptSnapshot(f"expected {count} producers, but found {len(entries)} bytes")
     return [SnapshotEntry._make(fields) for fields in _ENTRY.iter_unpack(entries)]
 
 

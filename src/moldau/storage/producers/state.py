@@ -177,8 +177,8 @@ class ProducerState:
         if entry.transaction_first_offset != NO_OFFSET and not header.is_transactional:
             raise KafkaError(
                 ErrorCode.INVALID_TXN_STATE,
-                f"{self._topic_partition}: producer {header.producer_id} has an open transaction and sends "
-                "records outside it",
+                f"{self._topic_partition}: producer {header.producer_id} has an open transaction, but sends "
+                "records outside of it",
             )
         return None
 
@@ -201,9 +201,8 @@ class ProducerState:
         if marker.coordinator_epoch < entry.coordinator_epoch:
             raise KafkaError(
                 ErrorCode.TRANSACTION_COORDINATOR_FENCED,
-                f"{self._topic_partition}: a coordinator of epoch {marker.coordinator_epoch} ends a "
-                f"transaction of producer {header.producer_id}, one of epoch {entry.coordinator_epoch} "
-                "was here",
+                f"{self._topic_partition}: obsolete coordinator epoch {marker.coordinator_epoch} of a marker "
+                f"for producer {header.producer_id}, the last seen epoch is {entry.coordinator_epoch}",
             )
 
     def update(self, header: BatchHeader, base_offset: int) -> None:
@@ -344,20 +343,20 @@ class ProducerState:
                 raise KafkaError(
                     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
                     f"{self._topic_partition}: producer {header.producer_id} begins epoch "
-                    f"{header.producer_epoch} (after {entry.epoch}) with sequence {first} instead of 0",
+                    f"{header.producer_epoch} (after {entry.epoch}) with sequence {first}, not 0",
                 )
         elif first != (entry.last_sequence + 1) & _MAX_SEQUENCE:
             raise KafkaError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"{self._topic_partition}: producer {header.producer_id} sends sequence {first} after "
-                f"{entry.last_sequence}",
+                f"{self._topic_partition}: out of order sequence {first} of producer {header.producer_id}, "
+                f"the last one is {entry.last_sequence}",
             )
 
     def _epoch_error(self, producer_id: int, epoch: int, entry: ProducerEntry) -> KafkaError:
         return KafkaError(
             ErrorCode.INVALID_PRODUCER_EPOCH,
-            f"{self._topic_partition}: producer {producer_id} has epoch {epoch}, one with epoch "
-            f"{entry.epoch} was here",
+            f"{self._topic_partition}: obsolete epoch {epoch} of producer {producer_id}, the last seen "
+            f"epoch is {entry.epoch}",
         )
 
 

@@ -252,7 +252,7 @@ def _scan(file: File, position: int, end: int, block_size: int) -> Iterator[Stor
         header = _header_at(file.path, block, here, start)
         size = header.size_in_bytes
         if size > end - position:
-            raise damaged(file.path, position, f"{size} bytes announced, {end - position} are left")
+            raise damaged(file.path, position, f"expected {size} bytes, but {end - position} are left")
         if size > len(block) - here:
             block, start, here = _block(file, position, max(size, block_size), end), position, 0
         yield StoredBatch(position, header, block[here : here + size])

@@ -136,7 +136,7 @@ def test_values_longer_than_their_record_are_refused(tmp_path: Path) -> None:
     with pytest.raises(KafkaError) as refusal:
         open_log(tmp_path).prepare(data)
     assert refusal.value.code == ErrorCode.INVALID_RECORD
-    assert "a value is longer than its record" in str(refusal.value)
+    assert "a value exceeds its record" in str(refusal.value)
 
 
 def test_only_topics_with_the_setting_prepare_small_batches(tmp_path: Path) -> None:

@@ -19,6 +19,13 @@ from tests.harness.waiting import eventually
 #: Milliseconds after which a table shows what has changed in the cluster.
 FOLLOWED_MS = 5_000
 PARTITIONS = 6
+#: Remembers whether the page has ever said that what it shows does not exist.
+_OBSERVED = """() => {
+    window.sameDocument = true;
+    const gone = document.getElementById("gone");
+    const seen = () => { if (!gone.hidden) window.wasGone = true; };
+    new MutationObserver(seen).observe(gone, { attributes: true });
+}"""
 
 
 @dataclass(frozen=True)
@@ -67,10 +74,11 @@ def opened_pages(browser: Any, console: Api, bootstrap: str, topic: str) -> Iter
             live.get_by_role("switch", name="Live").check()
         pages = Pages(console, topic, group, brokers, partitions, lag, live)
         for page in pages.all:
-            page.evaluate("window.sameDocument = true")
+            page.evaluate(_OBSERVED)
         yield pages
         for page in pages.all:
             assert page.evaluate("window.sameDocument") is True
+            assert page.evaluate("window.wasGone") is None
             assert page.get_by_role("alert").all_inner_texts() == []
 
 

@@ -280,6 +280,21 @@ def test_tables_follow_the_cluster_within_five_seconds(
         expect(lag).to_have_text("0", timeout=FOLLOWED_MS)
 
 
+def test_a_page_whose_topic_is_deleted_says_so(page: Any, bootstrap: str, topic: str) -> None:
+    create(bootstrap, topic)
+    page.goto(f"/topics/{topic}/partitions")
+    rows = page.get_by_role("table", name="Partitions").locator("tbody tr")
+    expect(rows).to_have_count(3)
+    with AdminClient(bootstrap) as admin:
+        assert admin.delete_topics([topic]) == {topic: None}
+        notice = page.get_by_text("is not in the cluster any more")
+        expect(notice).to_be_visible()
+        expect(rows).to_have_count(3)
+        assert admin.create_topics([NewTopic(topic, 2, 1)]) == {topic: None}
+    expect(rows).to_have_count(2)
+    expect(notice).to_be_hidden()
+
+
 def test_the_overview_has_live_charts(page: Any) -> None:
     page.goto("/")
     expect(page.get_by_role("heading", level=1)).to_have_text("Overview")

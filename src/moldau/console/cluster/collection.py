@@ -27,6 +27,8 @@ from moldau.protocol.messages.metadata import MetadataResponse
 
 #: Refreshes between two requests of what changes rarely.
 _RARELY: Final = 10
+#: How long groups stay in the list without their coordinator.
+_GROUPS_KEPT_MS: Final = 30_000
 _TOPICS_PER_REQUEST: Final = 500
 _POLICY: Final = "cleanup.policy"
 
@@ -34,6 +36,14 @@ _POLICY: Final = "cleanup.policy"
 class _Offsets(NamedTuple):
     starts: Mapping[TopicPartition, int]
     ends: Mapping[TopicPartition, int]
+
+
+class _ListedGroup(NamedTuple):
+    """A group, the broker that has listed it, and when."""
+
+    group: GroupListing
+    node: int
+    time_ms: int
 
 
 class Collection:
@@ -45,6 +55,7 @@ class Collection:
         self._policies: dict[str, str] = {}
         self._seen: dict[int, Broker] = {}
         self._quorum: QuorumDescription | None = None
+        self._listed: dict[str, _ListedGroup] = {}
 
     async def collect(self, time_ms: int, version: int) -> Snapshot:
         """Send the requests of a refresh; `KafkaError` if no broker can be reached."""
@@ -56,7 +67,7 @@ class Collection:
         offsets, directories, groups, quorum, _, brokers = await asyncio.gather(
             self._offsets(metadata),
             self._directories(),
-            self._groups(),
+            self._groups(time_ms),
             self._describe_quorum(),
             self._read_policies(metadata),
             self._brokers(metadata),
@@ -105,7 +116,9 @@ class Collection:
         found = await asyncio.gather(*(ask(broker) for broker in sorted(self._cluster.nodes)))
         return {broker: described for broker, described in found if described is not None}
 
-    async def _groups(self) -> dict[str, GroupListing]:
+    async def _groups(self, time_ms: int) -> dict[str, GroupListing]:
+        """List the groups; one without a coordinator that answers stays until another has loaded it."""
+
         async def ask(node: int) -> ListGroupsResponse | None:
             try:
                 answer: ListGroupsResponse = await self._cluster.ask_node(node, ListGroupsRequest())
@@ -114,16 +127,26 @@ class Collection:
                 return None
             return answer
 
-        answers = await asyncio.gather(*(ask(node) for node in sorted(self._cluster.nodes)))
+        nodes = sorted(self._cluster.nodes)
+        answers = dict(zip(nodes, await asyncio.gather(*map(ask, nodes)), strict=True))
         found = {
-            each.group_id: GroupListing(
-                each.group_id, each.protocol_type, each.group_state, each.group_type.capitalize()
+            each.group_id: _ListedGroup(
+                GroupListing(
+                    each.group_id, each.protocol_type, each.group_state, each.group_type.capitalize()
+                ),
+                node,
+                time_ms,
             )
-            for answer in answers
+            for node, answer in answers.items()
             if answer is not None
             for each in answer.groups
         }
-        return dict(sorted(found.items()))
+        for name, listed in self._listed.items():
+            complete = answers.get(listed.node) is not None and None not in answers.values()
+            if not complete and time_ms - listed.time_ms < _GROUPS_KEPT_MS:
+                found.setdefault(name, listed)
+        self._listed = found
+        return {name: found[name].group for name in sorted(found)}
 
     async def _describe_quorum(self) -> QuorumDescription | None:
         """Describe the quorum; None without permission, or if the cluster has none."""

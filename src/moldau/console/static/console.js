@@ -218,6 +218,13 @@ async function refresh() {
   });
 }
 
+// A part stays as it is when its update is refused: a group is unknown for a moment while its coordinator moves.
+const gone = document.getElementById("gone");
+document.addEventListener("htmx:after:request", (event) => {
+  const { status } = event.detail.ctx.response;
+  if (status < 400 || status === 404) gone.hidden = status !== 404;
+});
+
 let source = null;
 function listen() {
   if (source || document.hidden) return;

@@ -5,9 +5,10 @@ log has acknowledged its records. A reply to a read waits, too, until everything
 acknowledged: an id that a client has received is never given to another schema.
 
 When the log replays a record of this instance, it is recognised as the oldest one that is pending. If a
-write fails, or another record arrives in between, the state contains decisions that are not in the topic: it
-is discarded and loaded again, and the waiting requests fail as unconfirmed. Until it is loaded, requests wait
-for a limited time and are then refused.
+write fails, or another record arrives in between, the state contains decisions that are not in the topic, or
+that the other record may have made invalid: it is discarded and loaded again, the waiting writes fail as
+unconfirmed, and the reads are answered from the new state. Until it is loaded, requests wait for a limited
+time and are then refused.
 
 An instance that does not lead catches up with the topic before it answers a read (`catch_up`).
 """
@@ -37,6 +38,7 @@ Record = tuple[bytes, bytes | None]
 STORE_FAILED: Final = 50001
 TIMED_OUT: Final = 50002
 _UNCONFIRMED: Final = "The write is not confirmed: {}. It may have taken effect; read before you retry."
+_FOREIGN: Final = "another instance wrote to the topic at the same time"
 _NOT_LOADED: Final = "The schemas are being loaded from Kafka; retry later."
 _NOOP_KEY: Final = b'{"keytype":"NOOP"'
 #: Statuses that the records not yet read may change.
@@ -93,6 +95,8 @@ class RegistryService:
         #: The last append; later ones are acknowledged later.
         self._last: asyncio.Future[int] | None = None
         self._recovery: asyncio.Task[None] | None = None
+        #: How often the state was discarded: a decision that saw an earlier one is not valid.
+        self._recoveries = 0
         self._rehearsals = Rehearsals()
         self.catch_up = CatchUp(log.read_to_end)
 
@@ -152,31 +156,33 @@ class RegistryService:
     async def _read(self, decide: Decide) -> Decision:
         while True:
             await self._recovered()
+            recoveries = self._recoveries
             try:
                 decision = decide(self.registry)
             except ApiError:
-                if await self._acknowledged():
+                if await self._acknowledged(recoveries):
                     raise
                 continue
-            if await self._acknowledged():
+            if await self._acknowledged(recoveries):
                 return decision
 
-    async def _acknowledged(self) -> bool:
+    async def _acknowledged(self, recoveries: int) -> bool:
         """Wait until all that a decision has seen is in the topic; return False if it is not."""
         last = self._last
         if last is not None and not last.done():
             await asyncio.wait([last])
         if not _has_failed(last):
-            return True
+            return recoveries == self._recoveries
         self._discard()
         return False
 
     async def write(self, decide: Decide) -> Decision:
         """Decide, append and answer. Only the leader decides; `NotLeader` otherwise."""
         await self.require_leader()
+        recoveries = self._recoveries
         decision = decide(self.registry)
         if not decision.records:
-            return await self._held(decision)
+            return await self._held(decision, recoveries)
         if any(len(key) + len(value or b"") > self._log.max_bytes for key, value in decision.records):
             raise errors.schema_too_large()
         appended = self._append(decision.records)
@@ -185,7 +191,13 @@ class RegistryService:
         except KafkaError as error:
             self._discard()
             raise _unconfirmed(error) from error
+        self._require_state(recoveries)
         return decision
+
+    def _require_state(self, recoveries: int) -> None:
+        """Refuse to acknowledge a decision if the state that it saw has been discarded since."""
+        if self._recoveries != recoveries:
+            raise ApiError(500, STORE_FAILED, _UNCONFIRMED.format(_FOREIGN))
 
     async def require_leader(self) -> None:
         """Return once this instance leads and its state is loaded, without a turn of the loop in between."""
@@ -198,7 +210,7 @@ class RegistryService:
                 return
             await self._recovered()
 
-    async def _held(self, decision: Decision) -> Decision:
+    async def _held(self, decision: Decision, recoveries: int) -> Decision:
         """Hold a reply that depends on writes in flight until they are acknowledged."""
         last = self._last
         if last is None:
@@ -207,6 +219,7 @@ class RegistryService:
         error = last.exception()
         if error is not None:
             raise _unconfirmed(error)
+        self._require_state(recoveries)
         return decision
 
     def _append(self, records: Sequence[Record]) -> asyncio.Future[int]:
@@ -243,6 +256,7 @@ class RegistryService:
         self._leadership.fenced()
         self._last = None
         if self._pending and self._recovery is None:
+            self._recoveries += 1
             self._recovery = asyncio.create_task(self._recover())
 
     async def _recover(self) -> None:

@@ -88,6 +88,43 @@ async def test_a_record_of_another_instance_is_applied_and_clears_cached_respons
     assert (await ours.ask("GET", "/subjects")).json == []
 
 
+FOREIGN = (
+    b'{"keytype":"SCHEMA","subject":"t","version":1,"magic":1}',
+    b'{"subject":"t","version":1,"id":1,"schema":"\\"string\\"","deleted":false}',
+)
+
+
+@on_a_loop
+async def test_a_write_is_not_acknowledged_if_a_foreign_record_precedes_it() -> None:
+    """A leader without fencing, such as Confluent's, has given the same id to another schema."""
+    registry = await TestRegistry().start()
+    registry.log.open.clear()
+    write, same = (asyncio.create_task(registry.register("s", record("r", "a"))) for _ in range(2))
+    await asyncio.sleep(0.01)
+    registry.log.write(*FOREIGN)
+    registry.log.open.set()
+    for answer in (await write, await same):
+        assert (answer.status, answer.json["error_code"]) == (500, 50001)
+        assert "another instance wrote to the topic" in answer.json["message"]
+    assert (await registry.ask("GET", "/schemas/ids/1")).json["schema"] == '"string"'
+    assert (await registry.ask("GET", "/subjects/s/versions")).status == 404
+    assert (await registry.register("s", record("r", "a"))).json["id"] == 2
+
+
+@on_a_loop
+async def test_a_read_beside_a_foreign_record_is_answered_from_the_topic() -> None:
+    registry = await TestRegistry().start()
+    registry.log.open.clear()
+    write = asyncio.create_task(registry.register("s", record("r", "a")))
+    await asyncio.sleep(0.01)
+    reads = [asyncio.create_task(registry.ask("GET", f"/subjects/{name}/versions/1")) for name in "su"]
+    await asyncio.sleep(0.01)
+    registry.log.write(FOREIGN[0].replace(b'"t"', b'"u"'), FOREIGN[1].replace(b'"t"', b'"u"'))
+    registry.log.open.set()
+    assert [(await read).status for read in reads] == [404, 200]
+    assert (await write).status == 500
+
+
 @on_a_loop
 async def test_the_time_of_a_version_is_that_of_its_record() -> None:
     registry = await TestRegistry().start()

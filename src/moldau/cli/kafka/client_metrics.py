@@ -36,14 +36,14 @@ def _parser() -> ToolParser:
     parser.flag("--list", "List the names of subscriptions.")
     parser.option("--name", "NAME", "The subscription.")
     parser.flag("--generate-name", "Alter: create a subscription whose name is a UUID.")
-    parser.option("--interval", "MS", "Alter: how often clients push, in milliseconds.", type=int)
+    parser.option("--interval", "MS", "Alter: the interval at which clients push, in milliseconds.", type=int)
     parser.option(
         "--match",
         "K1=V1,K2=V2",
-        "Alter: which clients push, by patterns for client_id, client_instance_id, client_software_name, "
+        "Alter: the clients that push, by patterns for client_id, client_instance_id, client_software_name, "
         "client_software_version, client_source_address and client_source_port.",
     )
-    parser.option("--metrics", "M1,M2", "Alter: the metrics to push, by the beginnings of their names.")
+    parser.option("--metrics", "M1,M2", "Alter: the metrics to push, by the prefixes of their names.")
     return parser
 
 

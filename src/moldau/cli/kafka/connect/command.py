@@ -46,7 +46,7 @@ def _parser() -> ToolParser:
     parser.option("--host", "HOST", "Address to listen on, 127.0.0.1 by default.")
     parser.option("--group", "GROUP", f"Group of the workers, {_DEFAULT_GROUP} by default.")
     parser.option("--config", "FILE", "Properties file of the worker.")
-    parser.option("--master", "URL", "Where Spark runs tasks, local[256] by default.")
+    parser.option("--master", "URL", "Spark master that runs the tasks, local[256] by default.")
     parser.option("--command-config", "FILE", COMMAND_CONFIG)
     parser.option(
         "--set", "NAME=VALUE", "A setting of the worker. May be repeated.", action="append", default=[]

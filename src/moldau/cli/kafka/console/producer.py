@@ -88,10 +88,10 @@ def _add_producer_options(parser: ToolParser) -> None:
         "linger.ms: wait at most this many ms for further records of a batch (5 by default).",
         type=int,
     )
-    parser.option("--batch-size", "BYTES", "batch.size: the largest batch in bytes.", type=int)
+    parser.option("--batch-size", "BYTES", "batch.size: the maximum size of a batch in bytes.", type=int)
     parser.option("--max-partition-memory-bytes", "BYTES", "DEPRECATED: use --batch-size.", type=int)
     parser.option(
-        "--message-send-max-retries", "COUNT", "retries: send a record again at most this often.", type=int
+        "--message-send-max-retries", "COUNT", "retries: the maximum number of retries of a record.", type=int
     )
     parser.option("--retry-backoff-ms", "MS", "retry.backoff.ms: ms to wait before a retry.", type=int)
     parser.option(

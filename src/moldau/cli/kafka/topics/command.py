@@ -78,7 +78,7 @@ def _parser() -> ToolParser:
     parser.option(
         "--partition-size-limit-per-response",
         "COUNT",
-        "Describe: the largest number of partitions to request at once (2000 by default).",
+        "Describe: the maximum number of partitions per request (2000 by default).",
         type=int,
     )
     return parser

@@ -73,7 +73,7 @@ LagWindow = Annotated[
         metavar="SECONDS",
         min=1,
         max=3600,
-        help="Time over which the console judges lag.",
+        help="Time in seconds over which the console judges lag.",
         show_default="120",
     ),
 ]

@@ -23,7 +23,7 @@ def doctor(
         ),
     ] = None,
     bootstrap_server: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="The same, under the name that Kafka's tools use.")
+        str | None, typer.Option(metavar="HOST:PORT", help="The same, by the name that Kafka's tools use.")
     ] = None,
     command_config: Annotated[
         str | None, typer.Option(metavar="FILE", help="Properties file of the client, which is also checked.")

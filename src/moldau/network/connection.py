@@ -62,6 +62,7 @@ class Connection(asyncio.BufferedProtocol):
         on_open: Callable[[Connection], bool],
         on_close: Callable[[Connection], None],
         stalled: dict[Connection, None] | None = None,
+        on_login: Callable[[Connection], None] | None = None,
     ) -> None:
         self.peer_host = ""
         self.peer_port = 0
@@ -80,6 +81,7 @@ class Connection(asyncio.BufferedProtocol):
         self._loop = loop
         self._on_open = on_open
         self._on_close = on_close
+        self._on_login = on_login
         #: Connections whose client does not read its responses; shared with the listener's limits.
         self._stalled = {} if stalled is None else stalled
         self._transport: asyncio.Transport | None = None
@@ -168,6 +170,12 @@ class Connection(asyncio.BufferedProtocol):
         if self._transport is not None:
             session = self._transport.get_extra_info("ssl_object")
         return session
+
+    def logged_in(self, principal: KafkaPrincipal) -> None:
+        """Take over the client of a completed login or re-authentication."""
+        self.principal = principal
+        if self._on_login is not None:
+            self._on_login(self)
 
     def limit_frames(self, max_frame: int) -> None:
         """Accept frames up to this size from now on."""

@@ -23,7 +23,7 @@ MAX_BUFFER_BYTES: Final = 128 * 1024 * 1024
 
 
 class HalfOpenConnections:
-    """In order of arrival. Connections that have logged in are forgotten when they are met."""
+    """In order of arrival."""
 
     def __init__(
         self,
@@ -44,7 +44,8 @@ class HalfOpenConnections:
         if len(self._opened_at) > self._max_connections:
             self._close_while(lambda _: len(self._opened_at) > self._max_connections)
 
-    def closed(self, connection: Connection) -> None:
+    def forget(self, connection: Connection) -> None:
+        """The connection is closed, or its client has logged in or completed the TLS handshake."""
         self._opened_at.pop(connection, None)
 
     def expire(self, now: float) -> None:
@@ -54,7 +55,7 @@ class HalfOpenConnections:
         self._limit_buffers()
 
     def _limit_buffers(self) -> None:
-        sizes = {each: each.buffer_bytes for each in self._opened_at if each.principal is None}
+        sizes = {each: each.buffer_bytes for each in self._opened_at}
         excess = sum(sizes.values()) - self._max_buffer_bytes
         if excess <= 0:
             return
@@ -65,15 +66,12 @@ class HalfOpenConnections:
             self._close(connection)
 
     def _close_while(self, condition: Callable[[float], bool]) -> None:
-        """Forget connections that logged in and close others, oldest first, while the condition holds."""
+        """Close connections, oldest first, while the condition holds."""
         while self._opened_at:
             connection, opened_at = next(iter(self._opened_at.items()))
             if not condition(opened_at):
                 return
-            if connection.principal is None:
-                self._close(connection)
-            else:
-                del self._opened_at[connection]
+            self._close(connection)
 
     def _close(self, connection: Connection) -> None:
         del self._opened_at[connection]

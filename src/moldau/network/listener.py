@@ -97,7 +97,13 @@ class Listener:
         self, loop: asyncio.AbstractEventLoop, dispatcher: Dispatcher
     ) -> asyncio.BufferedProtocol:
         connection = Connection(
-            dispatcher, self._max_frame, loop, self._opened, self._closed, self._limits.stalled
+            dispatcher,
+            self._max_frame,
+            loop,
+            self._opened,
+            self._closed,
+            self._limits.stalled,
+            self._limits.half_open.forget,
         )
         if self._tls is None:
             return connection
@@ -112,11 +118,11 @@ class Listener:
 
     def _secured(self, connection: Connection) -> None:
         if not self._logs_in:
-            self._limits.half_open.closed(connection)
+            self._limits.half_open.forget(connection)
 
     def _closed(self, connection: Connection) -> None:
         self._connections.pop(connection, None)
-        self._limits.half_open.closed(connection)
+        self._limits.half_open.forget(connection)
         self._limits.forget(connection)
 
 

@@ -9,10 +9,12 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from moldau.network.connection import CloseConnection, Connection, Dispatcher
+from moldau.network.half_open import HalfOpenConnections
 from moldau.network.limits import ConnectionLimits
 from moldau.network.listener import Listener
 from moldau.network.responses import Parts, Response
 from moldau.quotas.connections import ConnectionSettings
+from moldau.security.principal import KafkaPrincipal
 
 
 def framed(payload: bytes) -> bytes:
@@ -39,6 +41,9 @@ class Scripted:
                 return Response([framed(b"x" * 1_000_000)])
             case b"w" | b"o":
                 return Response(pending=self._later(data), overlapping=data[:1] == b"o")
+            case b"l":
+                connection.logged_in(KafkaPrincipal("User", "alice"))
+                return Response([framed(data)])
             case b"n":
                 return Response()
             case b"m":
@@ -376,3 +381,27 @@ class Muting:
 
     def disconnected(self, connection: Connection) -> None:
         pass
+
+
+def test_connections_that_logged_in_take_no_place_of_those_that_have_not() -> None:
+    async def scenario() -> None:
+        limits = ConnectionLimits()
+        limits.half_open = HalfOpenConnections(max_connections=2)
+        listener = Listener("SASL", limits, max_frame=100_000, logs_in=True)
+        port = listener.bind("127.0.0.1", 0)
+        await listener.accept(Scripted())
+        try:
+            slow, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(framed(b"e"))
+            await read_frame(slow)
+            for _ in range(5):
+                reader, known = await asyncio.open_connection("127.0.0.1", port)
+                known.write(framed(b"l"))
+                await read_frame(reader)
+            assert len(limits.half_open) == 1
+            writer.write(framed(b"e again"))
+            assert await read_frame(slow) == b"e again"
+        finally:
+            await listener.close(0.1)
+
+    asyncio.run(scenario())

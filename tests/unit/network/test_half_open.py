@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from moldau.network.half_open import HalfOpenConnections
-from moldau.security.principal import ANONYMOUS
 
 
 class FakeConnection:
     peer_host = "10.0.0.1"
 
     def __init__(self) -> None:
-        self.principal: Any = None
         self.aborted = False
         self.buffer_bytes = 100
 
@@ -34,16 +32,6 @@ def test_the_oldest_makes_room_for_a_new_one() -> None:
     assert len(half_open) == 3
 
 
-def test_a_connection_that_logged_in_is_not_closed() -> None:
-    half_open = HalfOpenConnections(max_connections=2, max_seconds=10)
-    known, silent = connections(half_open, 2)
-    known.principal = ANONYMOUS
-    connections(half_open, 1, now=5)
-    assert not known.aborted and not silent.aborted
-    half_open.expire(now=11)
-    assert not known.aborted and silent.aborted
-
-
 def test_connections_expire_in_order_of_arrival() -> None:
     half_open = HalfOpenConnections(max_seconds=10)
     (first,) = connections(half_open, 1, now=0)
@@ -58,16 +46,16 @@ def test_connections_expire_in_order_of_arrival() -> None:
 def test_closed_connections_are_forgotten() -> None:
     half_open = HalfOpenConnections()
     (gone,) = connections(half_open, 1)
-    half_open.closed(gone)
-    half_open.closed(gone)
+    half_open.forget(gone)
+    half_open.forget(gone)
     assert len(half_open) == 0
 
 
 def test_the_largest_are_closed_if_all_buffers_together_are_too_large() -> None:
     half_open = HalfOpenConnections(max_buffer_bytes=1000)
     small, large, known = connections(half_open, 3)
-    large.buffer_bytes = 950
-    known.buffer_bytes, known.principal = 5000, ANONYMOUS
+    large.buffer_bytes, known.buffer_bytes = 950, 5000
+    half_open.forget(known)
     half_open.expire(now=1)
     assert (small.aborted, large.aborted, known.aborted) == (False, True, False)
     half_open.expire(now=2)

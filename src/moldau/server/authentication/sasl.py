@@ -169,7 +169,7 @@ class SaslAuthentication:
         lifetimes = [max(0, credential_ms)] if credential_ms is not None else []
         lifetimes += [limit_ms] if limit_ms > 0 else []
         lifetime_ms = min(lifetimes, default=0)
-        connection.principal = exchange.principal
+        connection.logged_in(exchange.principal)
         connection.session_ends_at = self._clock.monotonic() + lifetime_ms / 1000 if lifetimes else None
         connection.limit_frames(self._settings.max_request_size)
         login.state, login.exchange = None, None

@@ -46,6 +46,9 @@ class FakeConnection:
         self.session_ends_at: float | None = None
         self.max_frame = MAX_RECEIVE
 
+    def logged_in(self, principal: KafkaPrincipal) -> None:
+        self.principal = principal
+
     def limit_frames(self, max_frame: int) -> None:
         self.max_frame = max_frame
 

@@ -48,6 +48,28 @@ async def test_an_imported_id_raises_the_next_one() -> None:
 
 
 @on_a_loop
+async def test_a_version_that_is_imported_again_with_another_id_has_only_this_one() -> None:
+    """Responses by id are cached as immutable, so an id never stands for two schemas."""
+    registry = await TestRegistry().start()
+    await registry.ask("PUT", "/mode", {"mode": "IMPORT"})
+    await registry.register("i", '"string"', id=5, version=1)
+    await registry.register("i", '"int"', id=6, version=1)
+    for again in (registry, await TestRegistry(registry.log).start()):
+        assert (await again.ask("GET", "/schemas/ids/5")).json["error_code"] == 40403
+        assert (await again.ask("GET", "/schemas/ids/6")).json["schema"] == '"int"'
+    for number in (2, 3):
+        await registry.register("i", '"string"', id=5, version=number)
+    await registry.register("j", '"string"', id=5, version=1)
+    await registry.register("i", '"long"', id=7, version=3)
+    uses = [{"subject": "i", "version": 2}, {"subject": "j", "version": 1}]
+    found = (await registry.ask("GET", "/schemas/ids/5/versions")).json
+    assert sorted(found, key=lambda each: str(each["subject"])) == uses
+    await registry.register("i", '"long"', id=7, version=2)
+    assert (await registry.ask("GET", "/schemas/ids/5/versions")).json == uses[1:]
+    assert (await registry.ask("GET", "/schemas/ids/5")).json["schema"] == '"string"'
+
+
+@on_a_loop
 async def test_an_id_is_not_used_again_after_a_permanent_delete() -> None:
     registry = await TestRegistry().start()
     await registry.register("s", record("r", "a"))

@@ -307,7 +307,9 @@ class Store:
         if subject is None:
             subject = self.subjects[name] = Subject()
             self._renamings += 1
-        subject.put(Version(number, schema_id, content, bool(value.get("deleted")), timestamp))
+        replaced = subject.put(Version(number, schema_id, content, bool(value.get("deleted")), timestamp))
+        if replaced is not None and replaced.schema_id != schema_id:
+            self._release(context, replaced.schema_id, name, number, subject)
         for target in reference_targets(name, content):
             self.referenced_by.setdefault(target, set()).add((context, schema_id))
 
@@ -322,14 +324,23 @@ class Store:
         context = context_of(name)
         self._release(context, version.schema_id, name, number)
 
-    def _release(self, context: str, schema_id: int, name: str, number: int) -> None:
-        """Forget a use of an id; the id of a schema that is not used any more is not looked up again."""
+    def _release(
+        self, context: str, schema_id: int, name: str, number: int, subject: Subject | None = None
+    ) -> None:
+        """Forget a use of an id; the id of a schema that is not used any more is not looked up again.
+
+        `subject`: its versions may include others with this id.
+        """
         space = self.id_space(context)
         uses = space.uses.get(schema_id)
         if uses is None:
             return
         if uses.get(name) == number:
             del uses[name]
+            versions = () if subject is None else subject.versions.values()
+            others = [each.number for each in versions if each.schema_id == schema_id]
+            if others:
+                uses[name] = others[-1]
         content = space.contents[schema_id]
         for target in reference_targets(name, content):
             referencing = self.referenced_by.get(target)

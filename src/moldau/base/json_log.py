@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import time
+from collections.abc import Callable
 from typing import Any, Final
 
 TEXT: Final = "text"
@@ -40,6 +41,22 @@ class JsonFormatter(logging.Formatter):
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         return json.dumps(line, ensure_ascii=False, default=str)
+
+
+class _HidingFormatter(logging.Formatter):
+    def __init__(self, formatter: logging.Formatter, hide: Callable[[str], str]) -> None:
+        super().__init__()
+        self._formatter = formatter
+        self._hide = hide
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._hide(self._formatter.format(record))
+
+
+def hide_in_logs(hide: Callable[[str], str]) -> None:
+    """Apply a function that removes secrets to every line of the log, those of libraries included."""
+    for handler in logging.root.handlers:
+        handler.setFormatter(_HidingFormatter(handler.formatter or logging.Formatter(), hide))
 
 
 def configure_logging(log_format: str, level: int, stream: Any = None) -> None:

@@ -18,11 +18,14 @@ Used by nodes, command-line tools, Connect and mirrors. Resolved values stay in 
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, Protocol
+from urllib.parse import quote, quote_plus
 
 from moldau.config.properties import PropertiesError, load_properties
 
@@ -129,10 +132,11 @@ class ConfigProviders:
 
     def hide(self, text: str) -> str:
         """Return a text, such as a trace, without the secrets that were read."""
-        for secret in sorted(self._secrets, key=len, reverse=True):
-            if len(secret) >= _SHORTEST_SECRET:
-                text = text.replace(secret, _HIDDEN)
-        return text
+        return hide(text, self._secrets)
+
+    def secrets_in(self, config: Mapping[str, str]) -> list[str]:
+        """Return the secrets that were read and that values of a resolved configuration contain."""
+        return [each for each in self._secrets if any(each in value for value in config.values())]
 
     def _resolve(self, value: str) -> str:
         if not self._providers or not isinstance(value, str) or "${" not in value:
@@ -185,6 +189,21 @@ def resolved(
     if PREFIX not in config:
         return dict(config)
     return ConfigProviders(config, error, strict=strict).resolve(config)
+
+
+def hide(text: str, secrets: Iterable[str]) -> str:
+    """Return a text without secrets, as they are and as URLs and JSON contain them."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        if len(secret) >= _SHORTEST_SECRET:
+            for form in _forms(secret):
+                text = text.replace(form, _HIDDEN)
+    return text
+
+
+@lru_cache(_MOST_SECRETS)
+def _forms(secret: str) -> tuple[str, ...]:
+    quoted = (quote(secret, safe=""), quote(secret), quote_plus(secret))
+    return tuple(dict.fromkeys((secret, json.dumps(secret, ensure_ascii=False)[1:-1], *quoted)))
 
 
 def is_provider_setting(name: str) -> bool:

@@ -10,6 +10,7 @@ from tests.harness.connect import lines_of
 from tests.harness.mirror import produce, read_all
 from tests.harness.waiting import eventually
 from tests.integration.connect.conftest import StartWorker
+from tests.integration.connectors.http.server import Server
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 PROVIDERS = "org.apache.kafka.common.config.provider."
@@ -129,3 +130,41 @@ def test_secrets_are_used_but_never_shown(
         {**config, "name": "in", "batch.size": f"${{dir:{tmp_path}:secret-input}}"},
     )
     assert refused.body["error_count"] == 1
+
+
+def test_secrets_are_neither_in_logs_of_libraries_nor_in_dead_letters(
+    bootstrap: str, group: str, start_worker: StartWorker, tmp_path: Path
+) -> None:
+    topic, letters = f"{group}-in", f"{group}-letters"
+    (tmp_path / "secrets.properties").write_text("key=top secret/word\n")
+    value = json.dumps({"schema": {"type": "struct", "fields": []}, "payload": {}})
+    produce(bootstrap, topic, [value])
+    worker = start_worker(
+        config_providers="file", config_providers_file_class=f"{PROVIDERS}FileConfigProvider"
+    )
+    # The client of the HTTP sink logs every URL.
+    assert worker.api("PUT", "/admin/loggers/root", {"level": "DEBUG"}).status == 200
+    secret = f"${{file:{tmp_path / 'secrets.properties'}:key}}"
+    with Server(lambda request: (200, None)) as server:
+        url = f"{server.url}/rows?key={secret}"
+        worker.create("http", {"connector.class": "HttpSink", "topics": topic, "http.api.url": url})
+        eventually(lambda: server.requests, what=worker.log)
+    assert server.requests[0].query == {"key": "top secret/word"}
+    assert "/rows?key=[hidden]" in worker.log
+    config = sink(topic, errors_tolerance="all", errors_deadletterqueue_topic_name=letters)
+    config |= {
+        "value.converter.schemas.enable": "true",
+        "errors.deadletterqueue.topic.replication.factor": "1",
+        "errors.deadletterqueue.context.headers.enable": "true",
+        "errors.log.enable": "true",
+        "transforms": "field",
+        "transforms.field.type": "org.apache.kafka.connect.transforms.ValueToKey",
+        "transforms.field.fields": secret,
+    }
+    worker.create("letters", config)
+    [letter] = eventually(lambda: read_all(bootstrap, letters), what=worker.log)
+    headers = {name: value.decode() for name, value in letter.headers()}
+    assert "[hidden]" in headers["__connect.errors.exception.message"]
+    for text in (str(headers), worker.log):
+        assert "top secret" not in text
+        assert "top%20secret" not in text

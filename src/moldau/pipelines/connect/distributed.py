@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 
 from moldau.base.clock import SystemClock
 from moldau.http.asgi import Application as AsgiApplication
-from moldau.pipelines.connect.config.providers import worker_providers
 from moldau.pipelines.connect.config.worker import GroupSettings, StorageTopic, WorkerSettings
 from moldau.pipelines.connect.plugins import Plugins
 from moldau.pipelines.connect.rest.application import Application
@@ -36,12 +35,11 @@ class DistributedWorker:
     """Implements `moldau.http.run.Service`."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
-        self._settings = worker_settings(properties, standalone=False)
+        self._settings, self._providers = worker_settings(properties, standalone=False)
         self._group_settings, topics = _required(self._settings)
         self._client = client_settings(self._settings)
         self._clock = SystemClock()
         self._plugins = Plugins(worker=self._settings.properties)
-        self._providers = worker_providers(properties)
         self._host = create_host(self._settings, self._plugins)
         config, status, offset = topics
         self._config_log = TopicLog(self._client, config, self._clock, follows=True)

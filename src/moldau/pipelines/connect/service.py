@@ -10,9 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from moldau.base.json_log import hide_in_logs
 from moldau.client.wire.cluster import Cluster
 from moldau.client.wire.settings import ClientSettings
 from moldau.config.definition import ConfigError as PropertyError
+from moldau.config.providers import ConfigProviders
 from moldau.pipelines.connect.config.providers import worker_providers
 from moldau.pipelines.connect.config.worker import WorkerSettings
 from moldau.pipelines.connect.data.errors import ConfigError
@@ -32,12 +34,18 @@ logger = logging.getLogger(__name__)
 _WILDCARDS: Final = ("0.0.0.0", "::")
 
 
-def worker_settings(properties: Mapping[str, str], *, standalone: bool) -> WorkerSettings:
-    """Read the settings of a worker; `moldau.config`'s error, which commands print, names an invalid one."""
+def worker_settings(
+    properties: Mapping[str, str], *, standalone: bool
+) -> tuple[WorkerSettings, ConfigProviders]:
+    """Read the settings of a worker; `moldau.config`'s error, which commands print, names an invalid one.
+
+    The providers have read the secrets of the settings, and logs do not show them from now on.
+    """
     try:
-        resolved = worker_providers(properties).resolve(properties)
+        providers = worker_providers(properties)
+        hide_in_logs(providers.hide)
         read = WorkerSettings.standalone if standalone else WorkerSettings.distributed
-        return read(resolved)
+        return read(providers.resolve(properties)), providers
     except ConfigError as error:
         raise PropertyError(str(error)) from None
 

@@ -10,7 +10,6 @@ from moldau.base.clock import SystemClock
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.http.asgi import Application as AsgiApplication
 from moldau.http.errors import ApiError
-from moldau.pipelines.connect.config.providers import worker_providers
 from moldau.pipelines.connect.plugins import Plugins
 from moldau.pipelines.connect.rest.application import Application
 from moldau.pipelines.connect.service import (
@@ -37,8 +36,7 @@ class StandaloneWorker:
     """Implements `moldau.http.run.Service`."""
 
     def __init__(self, properties: Mapping[str, str], connectors: Sequence[Mapping[str, str]]) -> None:
-        self._settings = worker_settings(properties, standalone=True)
-        self._providers = worker_providers(properties)
+        self._settings, self._providers = worker_settings(properties, standalone=True)
         self._plugins = Plugins(worker=self._settings.properties)
         self._connectors = connectors
         self._host = create_host(self._settings, self._plugins)

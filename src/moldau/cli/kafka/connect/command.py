@@ -141,6 +141,9 @@ def _serve(
     level = logging.INFO if options.verbose else logging.WARNING
     configure_logging(options.log_format, level, sys.stderr)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    for library in ("httpx2", "httpcore2"):
+        # Their lines have whole URLs, one for every request.
+        logging.getLogger(library).setLevel(logging.WARNING)
     start_stop_watcher(options)
     settings = HttpSettings.from_properties(properties, default_port=_DEFAULT_PORT)
 

@@ -148,16 +148,22 @@ class Runtime:
         """Return what a task needs, with secrets resolved; `ConnectError` if they cannot be."""
         configs = self._store.configs
         connector = self._providers.resolve(configs.connectors[task.connector])
-        offsets = self._settings.offset_topic
+        task_config = self._providers.resolve(configs.task_configs[task])
+        worker, offsets = self._settings.properties, self._settings.offset_topic
         return TaskSpec(
             connector=task.connector,
             task=task.task,
             connector_config=connector,
-            task_config=self._providers.resolve(configs.task_configs[task]),
-            worker_config=self._settings.properties,
+            task_config=task_config,
+            worker_config=worker,
             offsets_topic=None if offsets is None else offsets.name,
             transactional_id=self._transactional_id(task, connector),
             paused=paused,
+            secrets=[
+                secret
+                for config in (connector, task_config, worker)
+                for secret in self._providers.secrets_in(config)
+            ],
         )
 
     def _transactional_id(self, task: TaskId, connector: Mapping[str, str]) -> str | None:

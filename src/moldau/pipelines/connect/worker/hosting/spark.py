@@ -17,6 +17,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from moldau.base.json_log import hide_in_logs
 from moldau.pipelines.connect.worker.hosting.channel import ChannelLink, ChannelServer, Remote
 from moldau.pipelines.connect.worker.hosting.host import HostedTask, Offsets, OnEvent, described
 from moldau.pipelines.connect.worker.task.spec import TaskSpec
@@ -202,6 +203,7 @@ def run_in_executor(partition: Iterator[tuple[tuple[str, int], str]]) -> None:
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     for address, ticket in partition:
         link = ChannelLink(address, ticket)
+        hide_in_logs(link.spec.hide)
         control = Control(link, paused=link.spec.paused)
         link.follow(control)
         with contextlib.closing(link):

@@ -17,9 +17,9 @@ from moldau.client.admin.topic_types import NewTopic
 from moldau.client.producer.producer import Producer
 from moldau.client.records import ConsumerRecord, RecordMetadata
 from moldau.pipelines.connect.data.errors import ConnectError, RetriableError
-from moldau.pipelines.connect.storage.types import TaskId
 from moldau.pipelines.connect.worker.retries import may_pass
 from moldau.pipelines.connect.worker.task.errors import Failure
+from moldau.pipelines.connect.worker.task.spec import TaskSpec
 
 PREFIX: Final = "errors.deadletterqueue."
 _HEADERS: Final = "__connect.errors."
@@ -29,9 +29,9 @@ _TIMEOUT_S: Final = 60.0
 
 class DeadLetters:
     def __init__(
-        self, task: TaskId, topic: str, producer: Producer[bytes, bytes], *, context_headers: bool
+        self, spec: TaskSpec, topic: str, producer: Producer[bytes, bytes], *, context_headers: bool
     ) -> None:
-        self._task = task
+        self._spec = spec
         self._topic = topic
         self._producer = producer
         self._context_headers = context_headers
@@ -43,7 +43,7 @@ class DeadLetters:
             return
         headers = list(record.headers)
         if self._context_headers:
-            headers += context_headers(self._task, record, failure)
+            headers += context_headers(self._spec, record, failure)
         timestamp = record.timestamp if record.timestamp >= 0 else None
         self._unacknowledged.append(
             self._producer.send(self._topic, record.value, record.key, timestamp=timestamp, headers=headers)
@@ -60,9 +60,9 @@ class DeadLetters:
 
 
 def context_headers(
-    task: TaskId, record: ConsumerRecord[Any, Any], failure: Failure
+    spec: TaskSpec, record: ConsumerRecord[Any, Any], failure: Failure
 ) -> list[tuple[str, bytes | None]]:
-    """Return the headers of a dead letter, in Kafka Connect's order."""
+    """Return the headers of a dead letter, in Kafka Connect's order, without secrets of the settings."""
     error = failure.error
     java_class = getattr(error, "java_class", f"{type(error).__module__}.{type(error).__qualname__}")
     trace = "".join(traceback.format_exception(error))
@@ -70,13 +70,13 @@ def context_headers(
         "topic": record.topic,
         "partition": str(record.partition),
         "offset": str(record.offset),
-        "connector.name": task.connector,
-        "task.id": str(task.task),
+        "connector.name": spec.connector,
+        "task.id": str(spec.task),
         "stage": failure.stage.value,
         "class.name": failure.executing_class,
         "exception.class.name": java_class,
-        "exception.message": str(error),
-        "exception.stacktrace": trace[-_MOST_TRACE:],
+        "exception.message": spec.hide(str(error)),
+        "exception.stacktrace": spec.hide(trace)[-_MOST_TRACE:],
     }
     return [(f"{_HEADERS}{name}", value.encode("utf-8", "replace")) for name, value in fields.items()]
 

@@ -146,7 +146,7 @@ def _dead_letters(spec: TaskSpec) -> dead_letters.DeadLetters | None:
         producer_properties(spec, f"connector-dlq-producer-{spec.id}")
     )
     enabled = config.get(f"{dead_letters.PREFIX}context.headers.enable", "false").strip().lower() == "true"
-    return dead_letters.DeadLetters(spec.id, topic, producer, context_headers=enabled)
+    return dead_letters.DeadLetters(spec, topic, producer, context_headers=enabled)
 
 
 def _converters(spec: TaskSpec, plugins: Plugins) -> Any:

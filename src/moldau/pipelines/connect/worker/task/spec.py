@@ -5,10 +5,11 @@ It contains secrets (resolved settings), so it is sent over the worker's own cha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from moldau.config.providers import hide
 from moldau.pipelines.connect.storage.types import TaskId
 
 
@@ -26,10 +27,16 @@ class TaskSpec:
     #: The transactional id of a source task with exactly-once support.
     transactional_id: str | None = None
     paused: bool = False
+    #: The secrets in the settings, which logs and dead letters must not show.
+    secrets: Sequence[str] = field(default=(), repr=False)
 
     @property
     def id(self) -> TaskId:
         return TaskId(self.connector, self.task)
+
+    def hide(self, text: str) -> str:
+        """Return a text without the secrets of the task."""
+        return hide(text, self.secrets)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

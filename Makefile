@@ -9,7 +9,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 BROKER := $(VENV)/.broker
 STAMP  := $(VENV)/.installed
 
-.PHONY: help up check test java kerberos chromium simulate lint interop bench bench-cluster bench-pipelines bench-streams bench-services bench-mirror bench-connect bench-console bench-quick clean
+.PHONY: help up check test java kerberos chromium prometheus simulate lint interop bench bench-cluster bench-pipelines bench-streams bench-services bench-mirror bench-connect bench-console bench-quick clean
 
 help:
 	@echo "make up       start a broker on localhost:9092 and the web console on http://localhost:8080 (data in ./data, Ctrl-C stops both)"
@@ -52,7 +52,7 @@ lint: $(STAMP)
 check: lint
 	$(BIN)/python -m pytest -q -m "not interop and not spark" -n $(WORKERS) tests/architecture tests/unit tests/wire tests/scenarios
 
-test: lint java kerberos chromium
+test: lint java kerberos chromium prometheus
 	$(BIN)/python -m pytest -m "not interop and not spark" -n $(WORKERS) --dist loadfile
 	$(BIN)/python -m pytest -m "spark and not interop" -n $(WORKERS) --dist loadfile tests/pipelines tests/docs
 
@@ -80,6 +80,19 @@ chromium: $(STAMP)
 	    { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium fonts-dejavu-core; } > /dev/null 2>&1 \
 	      || echo "Chromium could not be installed."; \
 	  else echo "Chromium was not found: the tests of the web console in a browser are skipped."; fi; }
+
+# The alert rules are tested with Prometheus. Its programs are taken out of Debian's package, which is not installed:
+# that would start a server. Without them, the tests are skipped with a message.
+prometheus: $(STAMP)
+	@PATH="$(abspath $(BIN)):$$PATH"; { command -v prometheus && command -v promtool; } > /dev/null 2>&1 || { \
+	  if command -v apt-get > /dev/null 2>&1 && command -v dpkg-deb > /dev/null 2>&1; then \
+	    echo "Unpacking Prometheus for the tests of metrics into $(VENV) ..."; \
+	    folder="$$(mktemp -d)" && chmod 755 "$$folder" && { cd "$$folder" && \
+	      { apt-get download prometheus || { [ "$$(id -u)" = 0 ] && apt-get update && apt-get download prometheus; }; } && \
+	      dpkg-deb -x prometheus_*.deb . && cp usr/bin/prometheus usr/bin/promtool "$(abspath $(BIN))"; } > /dev/null 2>&1 \
+	      || echo "Prometheus could not be unpacked: the tests with it are skipped."; \
+	    rm -rf "$$folder"; \
+	  else echo "Prometheus was not found: the tests of alert rules with it are skipped."; fi; }
 
 SEEDS ?= 1000
 JOBS  ?= $(shell nproc 2> /dev/null || echo 2)

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from moldau.lag.serving.metrics import FAMILIES as LAG_FAMILIES
 from moldau.metrics.catalog.table import FAMILIES
@@ -16,6 +17,7 @@ from tools.metrics import PAGE, page
 ROOT = Path(__file__).parents[2]
 DASHBOARD = ROOT / "deploy" / "grafana" / "moldau.json"
 RULES = ROOT / "deploy" / "prometheus" / "moldau-alerts.yml"
+RULES_TEST = RULES.with_name("moldau-alerts-test.yml")
 OPERATIONS = ROOT / "docs" / "OPERATIONS.md"
 NAME = re.compile(r"\b(?:kafka|moldau|process)_[a-z0-9_]+\b")
 NOT_METRICS = {"kafka_exporter"}
@@ -59,6 +61,18 @@ def test_every_alert_is_explained() -> None:
     explained = re.findall(r"^### (\w+)$", OPERATIONS.read_text(), re.MULTILINE)
     assert len(alerts) > 10
     assert explained == alerts
+
+
+def test_every_alert_has_a_test_that_it_fires_and_one_that_it_does_not() -> None:
+    fires, silent = set(), set()
+    for test in yaml.safe_load(RULES_TEST.read_text())["tests"]:
+        clusters = set(re.findall(r'cluster="(\w+)"', str(test["input_series"])))
+        for case in test["alert_rule_test"]:
+            expected = case.get("exp_alerts", [])
+            assert all(each["exp_labels"]["cluster"] == "bad" for each in expected)
+            (fires if expected else silent).add(case["alertname"])
+        assert clusters == {"good", "bad"}
+    assert fires == silent == set(re.findall(r"- alert: (\w+)", RULES.read_text()))
 
 
 def test_the_dashboard_has_titles_and_queries() -> None:

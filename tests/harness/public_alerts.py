@@ -18,7 +18,11 @@ class While(Enum):
     FIRES = "fires"
     #: Also after the node has returned, until the leaders are moved back.
     FIRES_ON = "fires on"
+    #: After the node has returned: its replicas are in sync again.
+    FIRES_AFTER = "fires after"
     SILENT = "silent"
+    #: Also without a failure, for topics that nobody writes to.
+    ALWAYS = "always"
 
 
 class PublicAlert(NamedTuple):
@@ -73,6 +77,12 @@ PUBLIC: Final = (
     ),
     PublicAlert("strimzi", "TooLargeConsumerGroupLag", "kafka_consumergroup_lag > 1000", While.SILENT),
     PublicAlert(
+        "strimzi",
+        "NoMessageForTooLong",
+        'changes(kafka_topic_partition_current_offset{topic!="__consumer_offsets"}[10m]) == 0',
+        While.ALWAYS,
+    ),
+    PublicAlert(
         "samber",
         "KafkaTopicsReplicas",
         "min(kafka_topic_partition_in_sync_replica) by (topic) < 3",
@@ -125,6 +135,33 @@ PUBLIC: Final = (
         "grafana",
         "KafkaBrokerCount",
         "count by(kafka_cluster) (kafka_server_kafkaserver_brokerstate{}) == 0",
+        While.SILENT,
+    ),
+    PublicAlert(
+        "grafana",
+        "KafkaISRExpandRate",
+        f"sum by (kafka_cluster,instance) (rate({_REPLICAS}_isrexpands_total{{}}[5m])) != 0",
+        While.FIRES_AFTER,
+    ),
+    PublicAlert(
+        "grafana",
+        "KafkaISRShrinkRate",
+        f"sum by (kafka_cluster,instance) (rate({_REPLICAS}_isrshrinks_total{{}}[5m])) != 0",
+        While.SILENT,
+    ),
+    PublicAlert(
+        "grafana",
+        "KafkaLagKeepsIncreasing",
+        "sum by (job,kafka_cluster,topic,consumergroup) "
+        '(delta(kafka_consumergroup_uncommitted_offsets{topic!="__consumer_offsets",consumergroup!=""}[5m]))'
+        " > 0",
+        While.SILENT,
+    ),
+    PublicAlert(
+        "grafana",
+        "KafkaLagIsTooHigh",
+        "sum by (job,kafka_cluster,topic,consumergroup) "
+        '(kafka_consumergroup_uncommitted_offsets{topic!="__consumer_offsets",consumergroup!=""}) > 100',
         While.SILENT,
     ),
 )

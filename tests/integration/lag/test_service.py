@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import base64
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from moldau.base.ids import TopicPartition
 from moldau.client.admin.client import AdminClient, checked
-from moldau.local.ports import ReservedPorts
 from moldau.testing import Cluster
 from tests.harness.lag.scene import LagScene
+from tests.harness.lag.service import lag_service
 from tests.harness.lag.webhook import Receiver
 from tests.harness.prometheus import figures
 from tests.harness.rest_proxy import Api
@@ -37,25 +34,6 @@ class Served(NamedTuple):
         assert answer.status == 200 and answer.body["error"] is False
         assert answer.body["request"]["url"] == f"/v3/kafka{path}" and answer.body["request"]["host"]
         return answer.body
-
-
-@contextmanager
-def lag_service(bootstrap: str, *arguments: str, log: IO[str] | None = None) -> Iterator[int]:
-    """Run the command; return its port."""
-    ports = ReservedPorts("127.0.0.1")
-    port = ports.choose()
-    ports.release()
-    command = [sys.executable, "-m", "moldau", "lag", "--bootstrap-server", bootstrap, "--serve", str(port)]
-    process = subprocess.Popen([*command, *arguments], stdout=subprocess.PIPE, stderr=log, text=True)
-    assert process.stdout is not None
-    try:
-        assert process.stdout.readline() == f"Lag monitor is ready: http://127.0.0.1:{port}\n"
-        yield port
-    finally:
-        process.terminate()
-        code = process.wait(30)
-        process.stdout.close()
-    assert code == 0
 
 
 @pytest.fixture(scope="module")

@@ -2,39 +2,36 @@
 
 from __future__ import annotations
 
-import json
 import re
-import shutil
-import subprocess
 import time
-import urllib.parse
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import datetime
+import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
+import yaml
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 
-from moldau.local.ports import ReservedPorts
+from moldau.base.ids import TopicPartition
+from moldau.client.admin.client import AdminClient, checked
+from moldau.client.admin.topic_types import NewTopic
+from tests.harness.lag.service import lag_service
 from tests.harness.nodes.leaders import leaders_of, wait_until_in_sync
+from tests.harness.prometheus_server import needs_prometheus, prometheus, promtool
 from tests.harness.public_alerts import PUBLIC, While, names, rule_file, target_labels
 from tests.harness.scraping import MeasuredCluster, measured_cluster
 from tests.harness.waiting import eventually
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("promtool") is None or shutil.which("prometheus") is None,
-    reason="Prometheus is not installed (apt install prometheus)",
-)
+pytestmark = needs_prometheus
 
 DEPLOY = Path(__file__).parents[3] / "deploy" / "prometheus"
-#: An alert that fires, and the topic that it names, if any.
-Firing = tuple[str, str]
-#: The condition has no exception for topics without copies: it fires for `single` all the time.
-ALWAYS = {("samber_KafkaTopicsReplicas", "single")}
+ALERTS, ALERTS_TEST = DEPLOY / "moldau-alerts.yml", DEPLOY / "moldau-alerts-test.yml"
+#: These fire all the time: one condition has no exception for topics without copies, the other one none for
+#: topics that nobody writes to.
+ALWAYS = {
+    ("samber_KafkaTopicsReplicas", "single"),
+    *(("strimzi_NoMessageForTooLong", topic) for topic in ("copied", "strict", "single")),
+}
 OURS = {
     *("KafkaNodeDown", "KafkaUnderReplicatedPartitions", "KafkaFencedBrokers", "KafkaOfflinePartitions"),
     "KafkaUnderMinIsr",
@@ -43,6 +40,12 @@ SILENT = {"KafkaUncleanLeaderElection", "KafkaLogDirectoryOffline", "KafkaGroupL
 #: Without an active controller for as long as an election takes.
 ELECTION = {
     *("KafkaNoActiveController", "grafana_KafkaNoActiveController", "strimzi_AbnormalControllerState"),
+}
+#: All that are about the lag of a group.
+LAG_ALERTS = {
+    *("KafkaConsumerLagGrows", "KafkaGroupWithoutMembers", "KafkaGroupLagStatus"),
+    *("strimzi_TooLargeConsumerGroupLag", "samber_KafkaConsumerGroupLag"),
+    *("grafana_KafkaLagKeepsIncreasing", "grafana_KafkaLagIsTooHigh"),
 }
 #: For how long no alert may fire before the node is killed: six evaluations.
 SILENT_S = 3.0
@@ -53,13 +56,9 @@ NAMING = re.compile(
 )
 
 
-def promtool(*words: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(["promtool", *words], input=given, capture_output=True, timeout=60, check=False)
-
-
 def test_the_rules_and_the_configuration_are_valid() -> None:
     for words in (
-        ("rules", str(DEPLOY / "moldau-alerts.yml")),
+        ("rules", str(ALERTS)),
         ("config", str(DEPLOY / "prometheus.yml")),
     ):
         done = promtool("check", *words)
@@ -73,33 +72,8 @@ def test_the_metrics_are_valid(measured: MeasuredCluster) -> None:
     assert [line for line in complaints if line and not NAMING.match(line)] == []
 
 
-GROUP_STATUS_TEST = """
-rule_files: [{rules}]
-evaluation_interval: 1m
-tests:
-  - interval: 1m
-    input_series:
-      - series: 'moldau_lag_group_status{{cluster="c", consumergroup="fine", instance="a"}}'
-        values: "1x10"
-      - series: 'moldau_lag_group_status{{cluster="c", consumergroup="stopped", instance="a"}}'
-        values: "1 1 4x8"
-    alert_rule_test:
-      - eval_time: 1m
-        alertname: KafkaGroupLagStatus
-      - eval_time: 5m
-        alertname: KafkaGroupLagStatus
-        exp_alerts:
-          - exp_labels: {{severity: warning, cluster: c, consumergroup: stopped}}
-            exp_annotations:
-              summary: "{summary}"
-"""
-
-
-def test_the_status_of_a_group_is_an_alert(tmp_path: Path) -> None:
-    summary = "Group stopped has the lag status 4 (2 WARN, 4 STOP, 5 STALL, 6 REWIND)."
-    file = tmp_path / "test.yml"
-    file.write_text(GROUP_STATUS_TEST.format(rules=DEPLOY / "moldau-alerts.yml", summary=summary))
-    done = promtool("test", "rules", str(file))
+def test_every_alert_fires_as_its_test_says() -> None:
+    done = promtool("test", "rules", str(ALERTS_TEST))
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -114,95 +88,36 @@ def test_public_rules_name_metrics_that_are_served(measured: MeasuredCluster, tm
     assert named - declared == {"kafka_cluster"}, "all but a label of Grafana's rules"
 
 
-class Prometheus:
-    def __init__(self, port: int) -> None:
-        self._url = f"http://127.0.0.1:{port}/api/v1"
-
-    def _get(self, path: str) -> Any:
-        with urllib.request.urlopen(f"{self._url}/{path}", timeout=30) as answer:
-            return json.load(answer)["data"]
-
-    def firing(self) -> set[Firing]:
-        alerts = self._get("alerts")["alerts"]
-        return {_firing(each["labels"]) for each in alerts if each["state"] == "firing"}
-
-    def fired(self, seconds: float) -> set[Firing]:
-        """Return the alerts that fired within the last seconds."""
-        query = f'max_over_time(ALERTS{{alertstate="firing"}}[{round(seconds * 1000)}ms])'
-        found = self._get(f"query?query={urllib.parse.quote(query)}")["result"]
-        return {_firing(each["metric"]) for each in found}
-
-    def evaluated_at(self) -> float:
-        """Return the time until which all rules were evaluated."""
-        groups = self._get("rules")["groups"]
-        return min(datetime.fromisoformat(each["lastEvaluation"]).timestamp() for each in groups)
-
-    def healthy_targets(self) -> int:
-        try:
-            return sum(each["health"] == "up" for each in self._get("targets")["activeTargets"])
-        except OSError:
-            return 0
+def our_rules() -> str:
+    """Return our rules without their waiting times."""
+    return re.sub(r"\bfor: \w+", "for: 0s", ALERTS.read_text())
 
 
-def _firing(labels: dict[str, str]) -> Firing:
-    return labels["alertname"], labels.get("topic", "")
-
-
-@contextmanager
-def prometheus(folder: Path, ports: dict[int, int]) -> Iterator[Prometheus]:
-    """Run Prometheus with our rules, without their waiting times, and the public ones."""
-    rules = re.sub(r"\bfor: \w+", "for: 0s", (DEPLOY / "moldau-alerts.yml").read_text())
-    (folder / "moldau.yml").write_text(rules)
-    (folder / "public.yml").write_text(rule_file())
+def nodes_job(ports: Mapping[int, int]) -> dict[str, Any]:
     targets = [
         {"targets": [f"127.0.0.1:{port}"], "labels": target_labels(number)} for number, port in ports.items()
     ]
-    config = {
-        "global": {"scrape_interval": "500ms", "evaluation_interval": "500ms"},
-        "rule_files": ["moldau.yml", "public.yml"],
-        "scrape_configs": [{"job_name": "moldau", "static_configs": targets}],
-    }
-    # JSON is YAML.
-    (folder / "prometheus.yml").write_text(json.dumps(config))
-    reserved = ReservedPorts("127.0.0.1")
-    port = reserved.choose()
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [
-                "prometheus",
-                f"--config.file={folder / 'prometheus.yml'}",
-                f"--storage.tsdb.path={folder / 'data'}",
-                f"--web.listen-address=127.0.0.1:{port}",
-            ],
-            stdout=log,
-            stderr=log,
-        )
-    try:
-        yield Prometheus(port)
-    finally:
-        process.terminate()
-        process.wait(30)
-        reserved.release()
+    return {"job_name": "moldau", "static_configs": targets}
 
 
 def test_alerts_fire_while_a_node_is_down_and_only_then(tmp_path: Path) -> None:
     with measured_cluster(brokers=3) as measured:
         cluster = measured.cluster
         servers = {"bootstrap.servers": cluster.bootstrap_servers}
-        admin = AdminClient(servers)
         strict = {"min.insync.replicas": "3"}
         topics = [
             NewTopic("copied", 3, 3),
-            NewTopic("strict", 1, 3, config=strict),
+            NewTopic("strict", 1, 3, configs=strict),
             NewTopic("single", 3, 1),
         ]
-        for created in admin.create_topics(topics).values():
-            created.result(30)
+        with AdminClient(cluster.bootstrap_servers) as admin:
+            checked(admin.create_topics(topics))
         producer = Producer(servers)
         producer.produce("copied", b"x")
         assert producer.flush(30) == 0
         wait_until_in_sync(cluster, "copied", "strict")
-        with prometheus(tmp_path, measured.ports) as monitor:
+        rules = {"moldau.yml": our_rules(), "public.yml": rule_file()}
+        with prometheus(tmp_path, rules, [nodes_job(measured.ports)]) as monitor:
             eventually(lambda: monitor.healthy_targets() == 3, timeout=30)
             eventually(lambda: monitor.firing() == ALWAYS, timeout=30)
             silent_since = time.time()
@@ -218,7 +133,61 @@ def test_alerts_fire_while_a_node_is_down_and_only_then(tmp_path: Path) -> None:
             eventually(lambda: expected <= firing(), timeout=40)
             assert ("samber_KafkaTopicsReplicas", "copied") in monitor.firing()
             eventually(lambda: not ELECTION & firing(), timeout=20)
-            assert not (SILENT | names(While.SILENT)) & firing()
+            assert not (SILENT | names(While.SILENT, While.FIRES_AFTER)) & firing()
             cluster.restart(victim)
             returns = OURS | names(While.FIRES)
             eventually(lambda: not firing() & returns, timeout=60)
+            eventually(lambda: names(While.FIRES_AFTER) <= firing(), timeout=20)
+
+
+def lag_job(port: int) -> dict[str, Any]:
+    """Return the job `moldau-lag` as deploy/prometheus/prometheus.yml has it, with another address."""
+    config = yaml.safe_load((DEPLOY / "prometheus.yml").read_text())
+    job: dict[str, Any] = next(each for each in config["scrape_configs"] if each["job_name"] == "moldau-lag")
+    return job | {"static_configs": [{"targets": [f"127.0.0.1:{port}"], "labels": {"cluster": "test"}}]}
+
+
+def test_lag_alerts_fire_for_a_group_that_falls_back(measured: MeasuredCluster, tmp_path: Path) -> None:
+    """A group without members that commits nothing while records arrive, beside one that has read all."""
+    bootstrap = measured.cluster.bootstrap_servers
+    topic, behind, fine = (f"{name}-{uuid.uuid4().hex[:8]}" for name in ("lag", "behind", "fine"))
+    place = TopicPartition(topic, 0)
+    producer = Producer({"bootstrap.servers": bootstrap})
+
+    def produce(count: int) -> None:
+        for _ in range(count):
+            producer.produce(topic, b"x", partition=0)
+        assert producer.flush(30) == 0
+
+    with (
+        AdminClient(bootstrap) as admin,
+        lag_service(bootstrap, "--window", "1.5", "--interval", "0.2") as port,
+        prometheus(
+            tmp_path,
+            {"moldau.yml": our_rules(), "public.yml": rule_file()},
+            [nodes_job(measured.ports), lag_job(port)],
+        ) as monitor,
+    ):
+        checked(admin.create_topics([NewTopic(topic, 1, 1)]))
+        # More than the largest threshold of a public rule.
+        produced = 10_050
+        produce(produced)
+        for group in (behind, fine):
+            checked(admin.alter_group_offsets(group, {place: 0 if group == behind else produced}))
+
+        def alerts_of(group: str) -> set[str]:
+            return {name for name, value in monitor.firing("consumergroup") if value == group}
+
+        def has_fallen_back() -> bool:
+            nonlocal produced
+            produce(10)
+            produced += 10
+            checked(admin.alter_group_offsets(fine, {place: produced}))
+            return alerts_of(behind) == LAG_ALERTS
+
+        eventually(lambda: monitor.healthy_targets() == 2, timeout=30)
+        eventually(has_fallen_back, timeout=40)
+        # Its lag is what arrives between two commits.
+        assert alerts_of(fine) <= {"grafana_KafkaLagKeepsIncreasing"}
+        checked(admin.alter_group_offsets(behind, {place: produced}))
+        eventually(lambda: not alerts_of(behind), timeout=40)

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-
-import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_open_metrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
@@ -15,6 +11,7 @@ from moldau.lag.serving.burrow import group_status
 from moldau.lag.serving.metrics import FAMILIES, render
 from moldau.metrics.catalog.table import FAMILIES as NODE_FAMILIES
 from moldau.metrics.end_offsets import Age
+from tests.harness.prometheus_server import needs_prometheus, promtool
 
 NAME = 'a "quoted"\\name'
 
@@ -131,10 +128,10 @@ def test_every_family_is_declared_even_without_groups() -> None:
     assert samples(text, open_metrics=False)["moldau_lag_up",] == 0
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed (Debian: prometheus)")
+@needs_prometheus
 def test_promtool_objects_only_to_names_of_others() -> None:
     text = render("c", SNAPSHOT, None, "")[1]
-    done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, check=False)
+    done = promtool("check", "metrics", given=text)
     objected = {line.split()[0] for line in (done.stdout + done.stderr).decode().splitlines()}
     assert objected == {
         "burrow_kafka_consumer_lag_total",

@@ -6,7 +6,9 @@ import base64
 import json
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +113,18 @@ def test_acls_decide_what_a_user_sees_and_does(console: Api, secured: Cluster) -
         console.port, {name: value for name, value in alice.headers.items() if "CSRF" not in name}
     )
     assert without_token("POST", "/topics/open/messages", {"value": "x"}).status == 403
+
+
+def test_parallel_logins_do_not_test_more_passwords(console: Api) -> None:
+    def guess(number: int) -> int:
+        return console("POST", "/login", {"user": "mallory", "password": f"guess-{number}"}).status
+
+    with ThreadPoolExecutor(16) as pool:
+        found = Counter(pool.map(guess, range(16)))
+    assert found[401] <= 4 and found[401] + found[429] == 16
+    # Users who know their password are not refused, however many pages they open.
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(lambda _: signed_in(console, "alice", PASSWORD), range(16)))
 
 
 def test_scripts_read_lag_with_a_password_or_a_cookie(console: Api, secured: Cluster) -> None:

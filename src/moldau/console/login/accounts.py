@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -43,10 +44,20 @@ class Accounts:
         # A guessed password takes a connection to the cluster: a few at a time.
         self._verifying = asyncio.Semaphore(4)
 
-    async def open(self, cluster: str, user: str, settings: ClientSettings) -> Account:
-        """Verify credentials and return the account for one more session; `Refused` if they are wrong."""
+    async def open(
+        self,
+        cluster: str,
+        user: str,
+        settings: ClientSettings,
+        attempt: AbstractContextManager[None] | None = None,
+    ) -> Account:
+        """Verify credentials and return the account for one more session; `Refused` if they are wrong.
+
+        `attempt` is entered when the password is tested, and may refuse that.
+        """
         async with self._verifying:
-            await _verify(settings)
+            with attempt or nullcontext():
+                await _verify(settings)
         account = self._accounts.get((cluster, user))
         if account is None or account.settings != settings:
             # After a change of the password, sessions with the old one keep their connections.

@@ -2,13 +2,16 @@
 
 The first failures are free. After them, each one doubles the time in which further attempts are refused
 without asking the cluster. A user from one address waits longest; an address with many users, and a user from
-many addresses, have more free attempts and wait less, so that others are not locked out for long. The table
-is bounded: the entries that failed longest ago are forgotten.
+many addresses, have more free attempts and wait less, so that others are not locked out for long. Attempts
+that have no result yet count as failures, so that parallel ones are not free. The table is bounded: the
+entries that failed longest ago are forgotten.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -17,6 +20,8 @@ from moldau.base.clock import Clock
 _MOST_ENTRIES: Final = 10_000
 _FORGET_S: Final = 900.0
 _MOST_NAME: Final = 256
+#: How long to wait for the results of others.
+_PENDING_S: Final = 1.0
 
 
 class _Rule(NamedTuple):
@@ -40,12 +45,34 @@ class Attempts:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._failures: OrderedDict[tuple[str, str], _Failures] = OrderedDict()
+        self._pending: Counter[tuple[str, str]] = Counter()
 
-    def wait_s(self, user: str, address: str) -> float:
-        """Return the seconds until the next attempt is possible; 0 if it is now."""
+    def wait_s(self, user: str, address: str, *, beside_pending: bool = False) -> float:
+        """Return the seconds until the next attempt is possible; 0 if it is now.
+
+        `beside_pending`: while others have no result yet, which then count as failures.
+        """
         now = self._clock.monotonic()
-        known = [self._failures[key] for key, _ in _keys(user, address) if key in self._failures]
-        return max([0.0, *(each.until_s - now for each in known)])
+        waits = [0.0]
+        for key, rule in _keys(user, address):
+            known = self._failures.get(key, _Failures())
+            waits.append(known.until_s - now)
+            if beside_pending and self._pending[key] and known.count + self._pending[key] > rule.free:
+                waits.append(_PENDING_S)
+        return max(waits)
+
+    @contextmanager
+    def pending(self, user: str, address: str) -> Iterator[None]:
+        """Count an attempt until its result is known."""
+        keys = [key for key, _ in _keys(user, address)]
+        self._pending.update(keys)
+        try:
+            yield
+        finally:
+            self._pending.subtract(keys)
+            for key in keys:
+                if not self._pending[key]:
+                    del self._pending[key]
 
     def failed(self, user: str, address: str) -> None:
         now = self._clock.monotonic()

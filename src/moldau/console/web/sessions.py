@@ -13,7 +13,8 @@ import asyncio
 import hmac
 import math
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -103,16 +104,10 @@ class Sessions:
         """
         clusters = self._settings.clusters
         cluster = cluster or next(iter(clusters))
-        waiting = self._attempts.wait_s(user, address)
-        if waiting:
-            raise Refused(429, f"Too many failed logins; try again in {max(waiting, 1):.0f} seconds.")
+        self._check_attempt(user, address, beside_pending=False)
         settings = {name: user_settings(each, user, password) for name, each in clusters.items()}
-        try:
-            account = await self._accounts.open(cluster, user, settings[cluster])
-        except Refused as refused:
-            if refused.status == 401:
-                self._attempts.failed(user, address)
-            raise
+        attempt = self._attempt(user, address)
+        account = await self._accounts.open(cluster, user, settings[cluster], attempt)
         self._attempts.succeeded(user, address)
         session = self.find(cookie)
         if session is not None and cookie is not None:
@@ -128,6 +123,23 @@ class Sessions:
         except Refused:
             await self._accounts.release(account)
             raise
+
+    def _check_attempt(self, user: str, address: str, *, beside_pending: bool) -> None:
+        waiting = self._attempts.wait_s(user, address, beside_pending=beside_pending)
+        if waiting:
+            raise Refused(429, f"Too many failed logins; try again in {max(waiting, 1):.0f} seconds.")
+
+    @contextmanager
+    def _attempt(self, user: str, address: str) -> Iterator[None]:
+        """Test a password: refused again at this time, because others have failed since the request began."""
+        self._check_attempt(user, address, beside_pending=True)
+        with self._attempts.pending(user, address):
+            try:
+                yield
+            except Refused as refused:
+                if refused.status == 401:
+                    self._attempts.failed(user, address)
+                raise
 
     async def begin(self, session: Session) -> str:
         """Add a session and return its cookie; `Refused` if there are too many."""

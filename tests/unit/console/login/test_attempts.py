@@ -49,6 +49,19 @@ def test_many_users_of_an_address_and_many_addresses_of_a_user_wait_briefly() ->
     assert tried.wait_s("another", "another") == 0
 
 
+def test_attempts_without_a_result_count_as_failures() -> None:
+    tried = Attempts(ManualClock())
+    tried.failed("alice", "a")
+    with tried.pending("alice", "a"), tried.pending("alice", "a"):
+        assert tried.wait_s("alice", "a", beside_pending=True) == 0
+        with tried.pending("alice", "a"):
+            assert tried.wait_s("alice", "a", beside_pending=True) == 1
+            assert tried.wait_s("alice", "a") == 0
+            assert tried.wait_s("alice", "b", beside_pending=True) == 0
+    assert tried.wait_s("alice", "a") == 0
+    assert not tried._pending
+
+
 def test_the_table_is_bounded() -> None:
     tried = Attempts(ManualClock())
     for number in range(attempts._MOST_ENTRIES):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from moldau.http.asgi import CREDENTIALS, PRINCIPAL, Application, Receive, Scope, Send, send_response
@@ -31,9 +32,15 @@ class Gate:
     """An ASGI application around the application of a service."""
 
     def __init__(
-        self, application: Application, authenticator: Authenticator | None = None, cors: Cors | None = None
+        self,
+        application: Application,
+        authenticator: Authenticator | None = None,
+        cors: Cors | None = None,
+        is_signed: Callable[[Scope], bool] | None = None,
     ) -> None:
+        """`is_signed` tells which requests the application authenticates itself, by a signature."""
         self._application = application
+        self._is_signed = is_signed
         self._authenticator = authenticator
         self._cors = cors
 
@@ -65,7 +72,7 @@ class Gate:
         """Set the principal and the credentials of a request; `ApiError` if it is not authenticated."""
         scope[CREDENTIALS] = credentials = _credentials(scope)
         scope.setdefault(PRINCIPAL, ANONYMOUS)
-        if self._authenticator is not None:
+        if self._authenticator is not None and not (self._is_signed and self._is_signed(scope)):
             principal = await self._authenticator.authenticate(scope["path"], credentials)
             if principal is not None:
                 scope[PRINCIPAL] = principal

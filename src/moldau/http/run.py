@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from moldau.base.clock import Clock
 from moldau.base.json_log import event
-from moldau.http.asgi import Application
+from moldau.http.asgi import Application, Scope
 from moldau.http.server import HttpServer
 from moldau.http.settings import HttpSettings
 
@@ -42,6 +42,8 @@ class Hosted(NamedTuple):
     settings: HttpSettings
     #: Called with the URLs when the service is ready.
     on_ready: Callable[[Sequence[str]], None]
+    #: Tells which requests the service authenticates itself, by a signature.
+    is_signed: Callable[[Scope], bool] | None = None
 
 
 async def serve(hosted: Sequence[Hosted], clock: Clock) -> int:
@@ -61,7 +63,7 @@ async def serve(hosted: Sequence[Hosted], clock: Clock) -> int:
             started.append(each.service)
             if not await _unless(stopping, each.service.start(server.urls)):
                 return 0
-            await server.open(each.service.application)
+            await server.open(each.service.application, each.is_signed)
             each.on_ready(server.urls)
         # The objects of the start-up live until the end; the garbage collector need not traverse them.
         gc.collect()

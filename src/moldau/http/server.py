@@ -23,7 +23,7 @@ from uvicorn.server import ServerState
 
 from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.http.asgi import Application
+from moldau.http.asgi import Application, Scope
 from moldau.http.authentication.authenticator import Authenticator
 from moldau.http.cors import Cors
 from moldau.http.gate import Gate
@@ -73,10 +73,10 @@ class HttpServer:
         for listener in self._settings.listeners:
             self._sockets.append((listener, _bound(listener)))
 
-    async def open(self, application: Application) -> None:
-        """Serve the application on the bound ports."""
+    async def open(self, application: Application, is_signed: Callable[[Scope], bool] | None = None) -> None:
+        """Serve the application on the bound ports; see `Gate` for `is_signed`."""
         config = Config(
-            Gate(application, self._authenticator, self._cors),
+            Gate(application, self._authenticator, self._cors, is_signed),
             http=BoundedProtocol,
             ws="none",
             loop="none",

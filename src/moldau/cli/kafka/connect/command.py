@@ -135,8 +135,10 @@ def _serve(
     options: argparse.Namespace,
 ) -> int:
     from moldau.base.clock import SystemClock
+    from moldau.config.providers import resolved
     from moldau.http.run import Hosted, run_loop, serve
     from moldau.http.settings import HttpSettings
+    from moldau.pipelines.connect.rest.internal import is_internal
 
     level = logging.INFO if options.verbose else logging.WARNING
     configure_logging(options.log_format, level, sys.stderr)
@@ -145,12 +147,13 @@ def _serve(
         # Their lines have whole URLs, one for every request.
         logging.getLogger(library).setLevel(logging.WARNING)
     start_stop_watcher(options)
-    settings = HttpSettings.from_properties(properties, default_port=_DEFAULT_PORT)
+    with_secrets = resolved(properties, ConfigError)
+    settings = HttpSettings.from_properties(with_secrets, default_port=_DEFAULT_PORT)
 
     def on_ready(urls: Sequence[str]) -> None:
         print(f"Connect worker is ready: {', '.join(urls)}", flush=True)
 
-    return run_loop(serve([Hosted(create(properties), settings, on_ready)], SystemClock()))
+    return run_loop(serve([Hosted(create(properties), settings, on_ready, is_internal)], SystemClock()))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from moldau.http.asgi import Receive, Scope, Send, send_response
 from moldau.http.errors import ApiError, send_error
 from moldau.pipelines.connect.data.errors import ConnectError
 from moldau.pipelines.connect.rest import admin, connectors, offsets, plugins
-from moldau.pipelines.connect.rest.call import Call, Response, Route, Router
+from moldau.pipelines.connect.rest.call import Call, Response, Route, Router, raw_path
 from moldau.pipelines.connect.worker.herder import Herder, NotLeader
 
 logger = logging.getLogger(__name__)
@@ -51,8 +51,7 @@ class Application:
             await send_response(send, status, b"" if is_head else body, content_type, headers)
 
     async def _answer(self, scope: Scope, receive: Receive) -> Response:
-        path = scope.get("raw_path", b"").decode("latin-1") or scope["path"]
-        route, params = self._router.find(scope["method"], path)
+        route, params = self._router.find(scope["method"], raw_path(scope))
         call = Call(self._herder, scope, receive, params, self._cluster_id)
         try:
             if scope["method"] not in _READ_ONLY:

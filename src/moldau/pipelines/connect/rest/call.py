@@ -118,6 +118,12 @@ class Route:
         self.pattern = re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", self.path) + "/?")
 
 
+def raw_path(scope: Scope) -> str:
+    """Return the path as it was sent, in which names are still quoted."""
+    path: str = scope.get("raw_path", b"").decode("latin-1") or scope["path"]
+    return path
+
+
 class Router:
     def __init__(self, routes: tuple[Route, ...]) -> None:
         self._routes = routes

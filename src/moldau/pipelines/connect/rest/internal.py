@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
+from moldau.http.asgi import Scope
 from moldau.http.errors import ApiError
-from moldau.pipelines.connect.rest.call import Call, Response, Route
+from moldau.pipelines.connect.rest.call import Call, Response, Route, raw_path
 from moldau.pipelines.connect.worker.group.session_key import SessionKeys
 
 _OK = Response(200, b"", None)
+_INTERNAL: Final = {
+    "POST": re.compile("/connectors/[^/]+/tasks/?"),
+    "PUT": re.compile("/connectors/[^/]+/fence/?"),
+}
+
+
+def is_internal(scope: Scope) -> bool:
+    """Return whether a request needs a signature, and therefore no credentials, as in Kafka Connect."""
+    pattern = _INTERNAL.get(scope["method"])
+    return pattern is not None and pattern.fullmatch(raw_path(scope)) is not None
 
 
 class InternalRoutes:

@@ -46,7 +46,9 @@ def filled(cluster: Cluster, folder: Path, topic: str, count: int = 55, **config
     """Produce `count` records, and wait until all closed segments are only in the remote tier."""
     tiered_topic(cluster.bootstrap_servers, topic, **configs)
     produce(cluster.bootstrap_servers, topic, range(count))
-    eventually(lambda: stored(folder, topic) and len(local(cluster.data_dir, topic)) == 1)
+    local_bytes = int(configs.get("local_retention_bytes", 1))
+    left = 1 + local_bytes // (1 << 20)
+    eventually(lambda: stored(folder, topic) and len(local(cluster.data_dir, topic)) <= left)
 
 
 def offset(cluster: Cluster, topic: str, when: str) -> int:
@@ -186,6 +188,21 @@ def test_disabling_deletes_what_is_remote(cluster: Cluster, folder: Path, topic:
     assert consume(cluster.bootstrap_servers, topic, first_local, 55 - first_local) == list(
         range(first_local, 55)
     )
+
+
+def test_what_disabling_deleted_is_copied_again(cluster: Cluster, folder: Path, topic: str) -> None:
+    filled(cluster, folder, topic, local_retention_bytes=str(4 << 20))
+    kept = local(cluster.data_dir, topic)
+    assert stored(folder, topic)[-1] > kept[0] > 0, "copied, and still on the local disk"
+    deleting = "remote.log.delete.on.disable=true"
+    assert alter(cluster, topic, f"remote.storage.enable=false,{deleting}").code == 0
+    eventually(lambda: not list(folder.glob(f"kafka-tiered-storage/{topic}-*")))
+    start = eventually(lambda: offset(cluster, topic, "earliest"))
+    assert start == kept[0]
+    assert alter(cluster, topic, "remote.storage.enable=true,local.retention.bytes=1").code == 0
+    eventually(lambda: len(local(cluster.data_dir, topic)) == 1)
+    assert stored(folder, topic) == kept[:-1]
+    assert consume(cluster.bootstrap_servers, topic, start, 55 - start) == list(range(start, 55))
 
 
 def test_nothing_is_copied_while_copying_is_disabled(cluster: Cluster, folder: Path, topic: str) -> None:

@@ -275,8 +275,11 @@ class TieredRun:
         found = self._leader()
         if found is None or len(self.cluster.serving) < 3:
             return False
-        log = found[1].log
-        return log is not None and not candidates(log) and log.local_log_start_offset > 0
+        tiered, partition = found
+        log, remote = partition.log, tiered.metadata.log(tiered.partitions[0].id)
+        if log is None or remote is None:
+            return False
+        return not candidates(log, remote) and log.local_log_start_offset > 0
 
     def _has_no_orphans(self) -> bool:
         found = self._leader()

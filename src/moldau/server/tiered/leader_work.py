@@ -21,8 +21,14 @@ from moldau.server.tiered.segment_source import LocalSegment
 from moldau.server.tiered.settings import TieredSettings
 from moldau.server.tiered.store import CustomMetadataTooLarge, StoreCalls
 from moldau.storage.log.log import Log
-from moldau.tiered.state.copying import Candidate, candidates, only_local_bytes, planned_copy
-from moldau.tiered.state.lineage import highest_remote_offset, remote_log_start
+from moldau.tiered.state.copying import (
+    Candidate,
+    candidates,
+    highest_remote_offset,
+    only_local_bytes,
+    planned_copy,
+)
+from moldau.tiered.state.lineage import remote_log_start
 from moldau.tiered.state.remote_log import RemoteLog
 from moldau.tiered.state.retention import Limits, LocalLog, expired, interrupted
 from moldau.tiered.state.segments import RemoteSegment, SegmentState, metadata_record, total_size
@@ -60,14 +66,12 @@ class LeaderWork:
         if tiered.led_epoch != epoch:
             await self._begin(tiered, log, epoch)
         remote = self._remote(tiered)
-        log.highest_remote_offset = highest_remote_offset(
-            remote, log.leader_epochs.entries, log.log_end_offset
-        )
+        log.highest_remote_offset = highest_remote_offset(log, remote)
         try:
             if log.config.copies_to_remote and tiered.refused_epoch != epoch:
                 await self._copy_all(tiered, log, epoch)
         finally:
-            _show_copy_lag(tiered, log)
+            _show_copy_lag(tiered, log, remote)
         if tiered.leads_in(epoch) and tiered.partition.log is log:
             await self._expire(tiered, log, epoch)
         tiered.show(remote)
@@ -83,9 +87,9 @@ class LeaderWork:
         remote = await self._metadata.synchronize(tiered.id)
         if not tiered.leads_in(epoch):
             return
-        start = remote_log_start(remote, log.leader_epochs.entries, log.log_start_offset)
-        if start is None:
-            start = log.local_log_start_offset
+        start = remote_log_start(
+            remote, log.leader_epochs.entries, log.log_start_offset, log.local_log_start_offset
+        )
         self._raise_log_start(tiered, log, start)
         tiered.led_epoch = epoch
 
@@ -99,7 +103,7 @@ class LeaderWork:
     # Copying.
 
     async def _copy_all(self, tiered: TieredPartition, log: Log, epoch: int) -> None:
-        for candidate in candidates(log):
+        for candidate in candidates(log, self._remote(tiered)):
             if not tiered.leads_in(epoch) or tiered.partition.log is not log:
                 return
             await self.copy_quota.wait()
@@ -147,12 +151,13 @@ class LeaderWork:
             await self._give_up(segment)
             raise
         await self._metadata.move(segment, SegmentState.COPY_SEGMENT_FINISHED, custom)
-        known = self._remote(tiered).get(segment.id)
+        remote = self._remote(tiered)
+        known = remote.get(segment.id)
         if known is None or known.state is not SegmentState.COPY_SEGMENT_FINISHED:
             # Another leader took the copy for abandoned, and may have deleted it before it was complete.
             await self._store.delete(segment)
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"another leader has given up {segment}")
-        log.highest_remote_offset = max(log.highest_remote_offset, segment.end_offset)
+        log.highest_remote_offset = highest_remote_offset(log, remote)
         logger.info("%s is in the remote tier", segment)
 
     async def _give_up(self, segment: RemoteSegment) -> None:
@@ -204,7 +209,7 @@ class LeaderWork:
         logger.info("%s is deleted from the remote tier", segment)
 
 
-def _show_copy_lag(tiered: TieredPartition, log: Log) -> None:
-    waiting = candidates(log)
+def _show_copy_lag(tiered: TieredPartition, log: Log, remote: RemoteLog) -> None:
+    waiting = candidates(log, remote)
     tiered.copy_lag_segments = len(waiting)
     tiered.copy_lag_bytes = sum(candidate.segment.size for candidate in waiting)

@@ -20,6 +20,7 @@ _BACKOFF = Backoff(0.5, 30.0)
 class TieredPartition:
     """`led_epoch` is the leader epoch in which the remote log was last synchronized by this leader,
     `refused_epoch` the one in which nothing more is copied, because the store's metadata are too large.
+    A follower has synchronized the remote log once, since the partition is tiered.
     """
 
     __slots__ = (
@@ -32,6 +33,7 @@ class TieredPartition:
         "delete_lag_bytes",
         "delete_lag_segments",
         "id",
+        "is_synchronized",
         "led_epoch",
         "log_size_bytes",
         "metadata_count",
@@ -43,7 +45,7 @@ class TieredPartition:
         self.id = partition_id
         self.partition = partition
         self.led_epoch = self.refused_epoch = -1
-        self.busy = False
+        self.busy = self.is_synchronized = False
         self._failures = 0
         self._retry_at = 0.0
         self._log_throttle = LogThrottle()

@@ -30,7 +30,7 @@ from moldau.server.tiered.reads import RemoteReads
 from moldau.server.tiered.settings import TieredSettings
 from moldau.server.tiered.store import StoreCalls
 from moldau.tiered.reading.index_cache import FOLDER
-from moldau.tiered.state.lineage import highest_remote_offset
+from moldau.tiered.state.copying import highest_remote_offset
 from moldau.tiered.state.segments import PartitionId, RemoteSegment
 from moldau.tiered.stores.interface import RemoteStore, RemoteStoreError
 
@@ -170,20 +170,22 @@ class TieredStorage:
             if tiered.is_led:
                 await self.leader.run(tiered)
             else:
-                self._follow(tiered)
+                await self._follow(tiered)
             tiered.succeeded()
         except (KafkaError, RemoteStoreError, OSError) as error:
             tiered.failed(error, self._services.clock)
         finally:
             tiered.busy = False
 
-    def _follow(self, tiered: TieredPartition) -> None:
+    async def _follow(self, tiered: TieredPartition) -> None:
         """Let a follower delete locally what its leader has copied."""
+        if not tiered.is_synchronized:
+            # Before tiered storage was disabled and enabled again, the remote tier may have had more.
+            await self.metadata.synchronize(tiered.id)
+            tiered.is_synchronized = True
         log, remote = tiered.partition.log, self.metadata.log(tiered.id)
         if log is not None and remote is not None:
-            log.highest_remote_offset = highest_remote_offset(
-                remote, log.leader_epochs.entries, log.log_end_offset
-            )
+            log.highest_remote_offset = highest_remote_offset(log, remote)
             tiered.show(remote)
 
 

@@ -160,7 +160,7 @@ class Log:
         self._clock = clock
         self.topic_partition = topic_partition
         self.topic_id = topic_id
-        #: The last offset whose copy in the remote tier is confirmed; -1 if none is, or it is not known yet.
+        #: The offset up to which the remote tier has the local records; -1 if none, or it is not known yet.
         self.highest_remote_offset = -1
         self.config = segments.config
         self.segments = segments

@@ -7,6 +7,7 @@ first offsets, are those of its own log.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -75,8 +76,32 @@ def readable_end(
     return min([segment.end_of_epoch(epoch) + 1, log_end_offset, *later])
 
 
-def highest_remote_offset(remote: RemoteLog, epochs: Sequence[EpochEntry], log_end_offset: int) -> int:
-    """Return the last offset of the log that is in the remote tier; -1 if there is none."""
+def copied_until(remote: RemoteLog, epochs: Sequence[EpochEntry], start: int, end: int) -> int:
+    """Return the first offset in `[start, end)` of the log that the remote tier does not have; else `end`.
+
+    An offset and a leader epoch name one record, whichever leader has copied it (Raft §5.3).
+    """
+    offset, number = start, bisect_right(epochs, start, key=lambda entry: entry.start_offset) - 1
+    if number < 0:
+        # A log that begins with a gap: there are no records before its first epoch.
+        if not epochs or epochs[0].start_offset >= end:
+            return start
+        offset, number = epochs[0].start_offset, 0
+    while offset < end:
+        epoch = epochs[number].epoch
+        following = epochs[number + 1].start_offset if number + 1 < len(epochs) else end
+        if offset < following:
+            segment = remote.lookup(epoch, offset)
+            if segment is None:
+                return offset
+            offset = min(segment.end_of_epoch(epoch) + 1, following, end)
+        if offset == following:
+            number += 1
+    return end
+
+
+def highest_ever_copied(remote: RemoteLog, epochs: Sequence[EpochEntry], log_end_offset: int) -> int:
+    """Return the last offset of the log that was ever copied; -1 if there is none."""
     end = log_end_offset
     for entry in reversed(epochs):
         highest = remote.highest_offset(entry.epoch)
@@ -86,10 +111,12 @@ def highest_remote_offset(remote: RemoteLog, epochs: Sequence[EpochEntry], log_e
     return NO_OFFSET
 
 
-def remote_log_start(remote: RemoteLog, epochs: Sequence[EpochEntry], log_start_offset: int) -> int | None:
-    """Return the first offset at or after the log start that the remote tier has; None if it has none."""
+def remote_log_start(
+    remote: RemoteLog, epochs: Sequence[EpochEntry], log_start_offset: int, local_log_start_offset: int
+) -> int:
+    """Return where the log starts at the earliest: with the first offset that one of the tiers has."""
     for entry in epochs:
         for segment in remote.of_epoch(entry.epoch):
             if segment.state is SegmentState.COPY_SEGMENT_FINISHED:
-                return max(segment.start_offset, log_start_offset)
-    return None
+                return max(min(segment.start_offset, local_log_start_offset), log_start_offset)
+    return local_log_start_offset

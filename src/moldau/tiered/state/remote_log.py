@@ -1,16 +1,16 @@
 """The remote log of one partition: its segments by leader epoch, replayed from `__remote_log_metadata`.
 
 A segment is readable from COPY_SEGMENT_FINISHED until DELETE_SEGMENT_STARTED. After a change of leader,
-segments may overlap: the new leader copies what it does not know to be copied. Within a leader epoch, the
-segment that was finished last serves the offsets it covers; a segment that it covers completely becomes
-unreferenced, but stays listed until retention deletes it.
+segments may overlap: the new leader copies what it does not know to be copied. Within a leader epoch, a
+segment that another one covers completely is unreferenced, but stays listed until retention deletes it.
 """
 
 from __future__ import annotations
 
 import logging
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from moldau.base.ids import Uuid
 from moldau.protocol.schema import Message
@@ -31,38 +31,58 @@ logger = logging.getLogger(__name__)
 NO_OFFSET = -1
 
 
-class _Epoch:
-    """The segments with records of one leader epoch. `starts` are the first offsets of the readable ones."""
+class _Readable(NamedTuple):
+    """A readable segment with its range of offsets of one leader epoch."""
 
-    __slots__ = ("highest", "readable", "starts", "unreferenced")
+    start: int
+    end: int
+    segment_id: Uuid
+
+
+class _Epoch:
+    """The segments with records of one leader epoch.
+
+    None of the `readable` ones covers another: they are sorted by their starts, and then also by their ends.
+    """
+
+    __slots__ = ("highest", "readable", "unreferenced")
 
     def __init__(self) -> None:
-        self.starts: list[int] = []
-        self.readable: dict[int, Uuid] = {}
+        self.readable: list[_Readable] = []
         self.unreferenced: dict[Uuid, None] = {}
         self.highest = NO_OFFSET
 
     def finished(self, start: int, end: int, segment_id: Uuid) -> None:
-        while self.starts and self.starts[-1] >= start and self.highest <= end:
-            self.unreferenced[self.readable.pop(self.starts.pop())] = None
-        covered = self.readable.get(start)
-        if covered is None:
-            insort(self.starts, start)
-        elif covered != segment_id:
-            self.unreferenced[covered] = None
-        self.readable[start] = segment_id
-        self.unreferenced.pop(segment_id, None)
         self.highest = max(self.highest, end)
+        before = self._before(start)
+        if before is not None and end <= before.end and (start, end) != (before.start, before.end):
+            return
+        first = last = bisect_left(self.readable, start, key=_start)
+        while last < len(self.readable) and self.readable[last].end <= end:
+            last += 1
+        for covered in self.readable[first:last]:
+            self.unreferenced[covered.segment_id] = None
+        self.readable[first:last] = [_Readable(start, end, segment_id)]
+        self.unreferenced.pop(segment_id, None)
 
     def deletion_started(self, start: int, segment_id: Uuid) -> None:
-        if self.readable.get(start) == segment_id:
-            del self.readable[start]
-            self.starts.remove(start)
+        found = self._before(start)
+        if found is not None and found.segment_id == segment_id:
+            self.readable.remove(found)
         self.unreferenced[segment_id] = None
 
     def at(self, offset: int) -> Uuid | None:
-        number = bisect_right(self.starts, offset)
-        return self.readable[self.starts[number - 1]] if number else None
+        found = self._before(offset)
+        return found.segment_id if found is not None and offset <= found.end else None
+
+    def _before(self, offset: int) -> _Readable | None:
+        """Return the last segment that starts at or before an offset."""
+        number = bisect_right(self.readable, offset, key=_start)
+        return self.readable[number - 1] if number else None
+
+
+def _start(readable: _Readable) -> int:
+    return readable.start
 
 
 class RemoteLog:
@@ -134,7 +154,7 @@ class RemoteLog:
         state = self._epochs.get(epoch)
         if state is None:
             return []
-        return self._by_offset((*state.readable.values(), *state.unreferenced))
+        return self._by_offset((*(each.segment_id for each in state.readable), *state.unreferenced))
 
     def _by_offset(self, ids: Iterable[Uuid]) -> list[RemoteSegment]:
         found = [self._segments[each] for each in dict.fromkeys(ids)]
@@ -144,13 +164,13 @@ class RemoteLog:
         """Return the readable segment that has `offset` as a record of a leader epoch."""
         state = self._epochs.get(epoch)
         segment_id = None if state is None else state.at(offset)
-        if segment_id is None:
-            return None
-        segment = self._segments[segment_id]
-        return segment if offset <= segment.end_of_epoch(epoch) else None
+        return None if segment_id is None else self._segments[segment_id]
 
     def highest_offset(self, epoch: int) -> int:
-        """Return the last offset of a leader epoch that was ever copied; -1 if none was."""
+        """Return the last offset of a leader epoch that was ever copied; -1 if none was.
+
+        The segment may have been deleted since: only `lookup` tells what the remote tier has.
+        """
         state = self._epochs.get(epoch)
         return NO_OFFSET if state is None else state.highest
 

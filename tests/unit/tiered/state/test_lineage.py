@@ -6,8 +6,9 @@ import pytest
 
 from moldau.storage.log.leader_epochs import EpochEntry
 from moldau.tiered.state.lineage import (
+    copied_until,
     epochs_between,
-    highest_remote_offset,
+    highest_ever_copied,
     is_in_lineage,
     readable_end,
     remote_log_start,
@@ -66,22 +67,42 @@ def test_epochs_of_a_range_begin_at_its_start() -> None:
     assert epochs_between(LINEAGE, 0, 20) == [EpochEntry(5, 10)]
 
 
-def test_the_highest_remote_offset_is_one_of_the_log() -> None:
+def test_the_highest_copied_offset_is_one_of_the_log() -> None:
     remote = remote_log(segment(1, 10, 49, [(5, 10)]), segment(2, 50, 120, [(7, 50)]))
     # Epoch 7 ended at 100 in this log: the rest of the segment was lost in an unclean election.
-    assert highest_remote_offset(remote, LINEAGE, 150) == 99
-    assert highest_remote_offset(remote, LINEAGE[:1], 30) == 29
-    assert highest_remote_offset(remote_log(), LINEAGE, 150) == -1
+    assert highest_ever_copied(remote, LINEAGE, 150) == 99
+    assert highest_ever_copied(remote, LINEAGE[:1], 30) == 29
+    assert highest_ever_copied(remote_log(), LINEAGE, 150) == -1
+
+
+def test_copies_are_followed_through_the_leader_epochs() -> None:
+    first, second = segment(1, 10, 69, [(5, 10), (7, 50)]), segment(2, 70, 120, [(7, 70)])
+    remote = remote_log(first, second)
+    # Epoch 7 ended at 100 in this log.
+    assert copied_until(remote, LINEAGE, 10, 150) == 100
+    assert copied_until(remote, LINEAGE, 60, 90) == 90
+    assert copied_until(remote, LINEAGE, 100, 150) == 100
+    # Nothing is stored before the first epoch.
+    assert copied_until(remote, LINEAGE, 0, 60) == 60
+    assert copied_until(remote, LINEAGE, 0, 9) == 0
+    move(remote, first, DELETING)
+    assert copied_until(remote, LINEAGE, 10, 150) == 10
+    # An epoch without records.
+    epochs = [EpochEntry(5, 10), EpochEntry(6, 70), EpochEntry(7, 70)]
+    move(remote, segment(3, 10, 69, [(5, 10)]), STARTED, FINISHED)
+    assert copied_until(remote, epochs, 10, 110) == 110
 
 
 def test_the_remote_log_starts_with_its_first_readable_segment() -> None:
     first, second = segment(1, 10, 29, [(5, 10)]), segment(2, 30, 49, [(5, 30)])
     remote = remote_log(first, second)
-    assert remote_log_start(remote, LINEAGE, 0) == 10
+    assert remote_log_start(remote, LINEAGE, 0, 60) == 10
     move(remote, first, DELETING)
-    assert remote_log_start(remote, LINEAGE, 0) == 30
+    assert remote_log_start(remote, LINEAGE, 0, 60) == 30
+    # The records before it are still on the local disk.
+    assert remote_log_start(remote, LINEAGE, 0, 20) == 20
     move(remote, first, DELETED)
     move(remote, second, DELETING)
-    assert remote_log_start(remote, LINEAGE, 0) is None
+    assert remote_log_start(remote, LINEAGE, 0, 60) == 60
     move(remote, segment(3, 50, 60, [(7, 50)]), STARTED, FINISHED)
-    assert remote_log_start(remote, LINEAGE, 55) == 55
+    assert remote_log_start(remote, LINEAGE, 55, 60) == 55

@@ -33,7 +33,7 @@ def test_a_segment_is_readable_from_finished_until_deletion() -> None:
     move(remote, item, DELETED)
     assert len(remote) == 0
     assert remote.of_epoch(0) == []
-    # What was copied once is not copied again.
+    # As in Apache Kafka, it is known that there was a copy.
     assert remote.highest_offset(0) == 9
 
 
@@ -55,6 +55,21 @@ def test_a_larger_copy_of_the_next_leader_replaces_the_smaller_one() -> None:
         found = remote.lookup(0, offset)
         assert found is not None and found.id == large.id
     assert {each.id for each in remote.of_epoch(0)} == {small.id, large.id}
+
+
+def test_overlapping_segments_serve_all_their_offsets() -> None:
+    outer, inner, later = segment(1, 0, 99), segment(2, 30, 60), segment(3, 90, 150)
+    remote = remote_log(outer, inner, later)
+    for offset, expected in ((0, outer), (45, outer), (80, outer), (95, later), (150, later)):
+        found = remote.lookup(0, offset)
+        assert found is not None and found.id == expected.id
+    # A segment that was deleted does not hide one that covers it.
+    move(remote, later, DELETING)
+    move(remote, segment(4, 100, 120), STARTED, FINISHED)
+    move(remote, segment(5, 100, 130), STARTED, FINISHED)
+    found = remote.lookup(0, 125)
+    assert found is not None and found.id == segment(5, 0, 0).id
+    assert remote.lookup(0, 140) is None
 
 
 def test_an_offset_is_looked_up_in_its_leader_epoch() -> None:

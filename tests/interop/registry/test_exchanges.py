@@ -50,7 +50,18 @@ def cluster() -> Iterator[Cluster]:
         yield cluster
 
 
-@pytest.mark.skipif(not _FILE.exists(), reason="MOLDAU_REGISTRY_EXCHANGES names no folder with the recording")
+_recorded = pytest.mark.skipif(
+    not _FILE.exists(), reason="MOLDAU_REGISTRY_EXCHANGES names no folder with the recording"
+)
+
+
+@_recorded
+def test_the_recording_is_complete() -> None:
+    sequences = [each.values[0] for each in _sequences()]
+    assert (len(sequences), sum(len(each["x"]) for each in sequences)) == (177, 1376)
+
+
+@_recorded
 @pytest.mark.parametrize("sequence", _sequences())
 def test_recorded_sequence(sequence: dict[str, Any], cluster: Cluster) -> None:
     asyncio.run(_replay(sequence, cluster.bootstrap_servers))

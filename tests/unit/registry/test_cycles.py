@@ -3,39 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Any, NamedTuple
 
 import pytest
 
+from tests.harness.registry.cycles import KINDS, request
 from tests.unit.registry.memory_log import MemoryLog
 from tests.unit.registry.requests import TestRegistry, on_a_loop
-
-
-class Kind(NamedTuple):
-    #: Returns a schema of the first name that uses the second.
-    text: Callable[[str, str], str]
-    suffix: str
-
-
-def _avro(name: str, other: str) -> str:
-    return json.dumps({"type": "record", "name": name, "fields": [{"name": "f", "type": ["null", other]}]})
-
-
-def _json(name: str, other: str) -> str:
-    return json.dumps({"type": "object", "title": name, "properties": {"f": {"$ref": f"{other}.json"}}})
-
-
-def _protobuf(name: str, other: str) -> str:
-    return f'syntax = "proto3"; import "{other}.proto"; message {name} {{ {other} f = 1; }}'
-
-
-KINDS = {"AVRO": Kind(_avro, ""), "JSON": Kind(_json, ".json"), "PROTOBUF": Kind(_protobuf, ".proto")}
-
-
-def request(kind: str, name: str, other: str) -> dict[str, Any]:
-    reference = {"name": other + KINDS[kind].suffix, "subject": other, "version": 1}
-    return {"schema": KINDS[kind].text(name, other), "schemaType": kind, "references": [reference]}
 
 
 def record(kind: str, number: int, name: str, other: str) -> tuple[bytes, bytes]:

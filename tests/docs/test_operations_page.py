@@ -6,10 +6,13 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 import moldau
 from tests.docs.markdown import section
 
 PAGE = "docs/OPERATIONS.md"
+LOGGED = {f"logger.{level}" for level in ("info", "warning", "error", "exception")}
 SOURCE = Path(moldau.__file__).parent
 
 
@@ -37,3 +40,23 @@ def test_events_of_the_page_are_those_of_the_code() -> None:
     }
     # These two have their names from variables.
     assert listed == {*named_events(), "audit", "login.failed", "request", "slow-request"}
+
+
+def unnamed_lines(package: str) -> Iterator[str]:
+    """Log calls from INFO on that do not name their event."""
+    for file in (SOURCE / package).rglob("*.py"):
+        for call in ast.walk(ast.parse(file.read_text())):
+            if (
+                isinstance(call, ast.Call)
+                and ast.unparse(call.func) in LOGGED
+                and "extra" not in {each.arg for each in call.keywords}
+            ):
+                yield f"{file.relative_to(SOURCE)}:{call.lineno}"
+
+
+@pytest.mark.parametrize(
+    "package",
+    ["console", "http", "lag", "registry", "rest", "server/metrics", "server/tiered", "tiered"],
+)
+def test_log_lines_of_services_name_their_events(package: str) -> None:
+    assert list(unnamed_lines(package)) == []

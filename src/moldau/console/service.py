@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from moldau.base.clock import SystemClock
 from moldau.base.errors import KafkaError
+from moldau.base.json_log import event
 from moldau.client.wire.settings import ClientSettings
 from moldau.console.application import ConsoleApplication
 from moldau.console.cluster.view import ClusterView
@@ -80,7 +81,11 @@ class Console:
             try:
                 await self._oidc.check()
             except ProviderUnavailable as error:
-                logger.warning("Users cannot sign in until the identity provider answers: %s", error)
+                logger.warning(
+                    "Users cannot sign in until the identity provider answers: %s",
+                    error,
+                    extra=event("console.identity_provider_failed"),
+                )
         results = await asyncio.gather(
             *(view.start() for view in self._views.values()), return_exceptions=True
         )
@@ -88,7 +93,7 @@ class Console:
         for failure in failures:
             if not isinstance(failure, KafkaError) or len(failures) == len(self._views):
                 raise failure
-            logger.warning("A cluster cannot be reached: %s", failure)
+            logger.warning("A cluster cannot be reached: %s", failure, extra=event("console.cluster_failed"))
 
     async def close(self) -> None:
         if self._sweeping is not None:

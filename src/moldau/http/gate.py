@@ -14,6 +14,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
+from moldau.base.json_log import event
 from moldau.http.asgi import CREDENTIALS, PRINCIPAL, Application, Receive, Scope, Send, send_response
 from moldau.http.authentication.authenticator import Authenticator
 from moldau.http.authentication.credentials import Credentials, parse_authorization
@@ -65,7 +66,12 @@ class Gate:
             with contextlib.suppress(RuntimeError):
                 await send_error(send, ApiError(503, 503, _STOPPING))
         except Exception:
-            logger.exception("%s %s failed", scope["method"], scope["path"])
+            logger.exception(
+                "%s %s failed",
+                scope["method"],
+                scope["path"],
+                extra=event("http.failed", method=scope["method"], path=scope["path"]),
+            )
             await send_error(send, ApiError(500, 500, _INTERNAL))
 
     async def _admit(self, scope: Scope) -> None:

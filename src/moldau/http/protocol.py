@@ -14,6 +14,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from moldau.base.json_log import event
 from moldau.http.asgi import PRINCIPAL
 from moldau.security.principal import ANONYMOUS
 from moldau.security.tls.mapping_rules import NoMatchingRule, PrincipalMapping
@@ -47,13 +48,17 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         if len(self.connections) > self._max_connections:
-            logger.warning("Connection refused: %d connections are open", len(self.connections) - 1)
+            logger.warning(
+                "Connection refused: %d connections are open",
+                len(self.connections) - 1,
+                extra=event("connection.refused"),
+            )
             transport.abort()
             return
         try:
             self._principal = peer_principal(transport.get_extra_info("ssl_object"), self._mapping)
         except NoMatchingRule as error:
-            logger.warning("Connection refused: %s", error)
+            logger.warning("Connection refused: %s", error, extra=event("connection.refused"))
             transport.abort()
             return
         self.timeout_keep_alive_task = self.loop.call_later(

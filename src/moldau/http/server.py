@@ -23,6 +23,7 @@ from uvicorn.server import ServerState
 
 from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.json_log import event
 from moldau.http.asgi import Application, Scope
 from moldau.http.authentication.authenticator import Authenticator
 from moldau.http.cors import Cors
@@ -133,7 +134,11 @@ class HttpServer:
                         old.close()
                 is_due = False
             except KafkaError as error:
-                logger.error("Changed certificates are not used yet: %s", error.message)
+                logger.error(
+                    "Changed certificates are not used yet: %s",
+                    error.message,
+                    extra=event("certificates.refused"),
+                )
 
     async def close(self) -> None:
         """Stop listening, let running requests finish within `shutdown.graceful.ms`, close connections."""

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from moldau.base.json_log import event
+
 logger = logging.getLogger(__name__)
 
 _UNSET: Final = frozenset({"", "0", "false", "none"})
@@ -104,7 +106,9 @@ def warn_of_settings(properties: Mapping[str, str], settings: Settings) -> None:
         is_set = value.strip().lower() not in _UNSET
         if name in remedies:
             if is_set:
-                logger.warning("The setting %s has no effect: %s.", name, remedies[name])
+                logger.warning(
+                    "The setting %s has no effect: %s.", name, remedies[name], extra=event("config.warning")
+                )
         elif is_among(name, settings.read) or is_among(name, _READ):
             continue
         elif is_among(name, settings.harmless) or is_among(name, _HARMLESS):
@@ -113,9 +117,17 @@ def warn_of_settings(properties: Mapping[str, str], settings: Settings) -> None:
         else:
             unknown.append(name)
     if harmless:
-        logger.warning("These settings have no effect here: %s.", ", ".join(sorted(harmless)))
+        logger.warning(
+            "These settings have no effect here: %s.",
+            ", ".join(sorted(harmless)),
+            extra=event("config.warning"),
+        )
     if unknown:
-        logger.warning("These settings are unknown; check their names: %s.", ", ".join(sorted(unknown)))
+        logger.warning(
+            "These settings are unknown; check their names: %s.",
+            ", ".join(sorted(unknown)),
+            extra=event("config.warning"),
+        )
 
 
 def is_among(name: str, known: tuple[str, ...]) -> bool:

@@ -13,6 +13,7 @@ from collections import deque
 from typing import Any, Final
 
 from moldau.base.backoff import Backoff
+from moldau.base.json_log import event
 from moldau.lag.documents import partition_document
 from moldau.lag.evaluation.rules import Status
 from moldau.lag.monitor import StatusChange
@@ -53,7 +54,9 @@ class Webhook:
         if len(self._waiting) == self._most_waiting:
             self._waiting.popleft()
             self.dropped += 1
-            logger.warning("Too many alerts wait for %s; the oldest is dropped.", self._url)
+            logger.warning(
+                "Too many alerts wait for %s; the oldest is dropped.", self._url, extra=event("alert.dropped")
+            )
         self._waiting.append(alert_document(change, self._cluster or change.cluster_id))
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._send_all())
@@ -92,9 +95,21 @@ class Webhook:
                 reason = f"HTTP {answer.status_code}"
                 if answer.is_client_error and answer.status_code not in _RETRIABLE:
                     break
-            logger.info("The webhook %s failed (%s); attempt %d", self._url, reason, attempt)
+            logger.info(
+                "The webhook %s failed (%s); attempt %d",
+                self._url,
+                reason,
+                attempt,
+                extra=event("alert.repeated", group=alert["group"], attempt=attempt),
+            )
             await asyncio.sleep(self._backoff.seconds(attempt))
-        logger.warning("An alert for %s was not accepted by %s: %s", alert["group"], self._url, reason)
+        logger.warning(
+            "An alert for %s was not accepted by %s: %s",
+            alert["group"],
+            self._url,
+            reason,
+            extra=event("alert.dropped", group=alert["group"]),
+        )
         return False
 
 

@@ -126,14 +126,14 @@ class LagMonitor:
         try:
             return await self.observe()
         except KafkaError as error:
-            logger.warning("The lag could not be read: %s", error, extra=event("lag.not_read"))
+            logger.warning("Consumer lag was not updated: %s", error, extra=event("lag.not_read"))
             self.snapshot = replace(self.snapshot, error=str(error))
         return self.snapshot
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            logger.error("The lag monitor has stopped", exc_info=error)
+            logger.error("The lag monitor has stopped", exc_info=error, extra=event("lag.stopped"))
             self._reason = f"The lag monitor has stopped: {error!r}"
             self._stopped.set()
 

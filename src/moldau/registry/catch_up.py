@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from moldau.base.errors import KafkaError
+from moldau.base.json_log import event
 
 logger = logging.getLogger(__name__)
 
@@ -51,5 +52,9 @@ class CatchUp:
         try:
             await asyncio.wait_for(self._read_to_end(), _TIMEOUT_S)
         except (KafkaError, TimeoutError) as error:
-            logger.warning("The end of the topic is not known, answers may be out of date: %r", error)
+            logger.warning(
+                "The end of the topic is not known, answers may be out of date: %r",
+                error,
+                extra=event("registry.not_current"),
+            )
             self._paused_until = asyncio.get_running_loop().time() + _PAUSE_S

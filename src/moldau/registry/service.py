@@ -24,6 +24,7 @@ from typing import Final, Protocol
 
 from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.json_log import event
 from moldau.http.errors import ApiError
 from moldau.registry.catch_up import CatchUp
 from moldau.registry.rehearsal import Rehearsals
@@ -245,7 +246,9 @@ class RegistryService:
                 # Every instance of Confluent's writes one when it starts.
                 return
             logger.warning(
-                "Another instance wrote the record at offset %d; the state is loaded again.", offset
+                "Another instance wrote the record at offset %d; the state is loaded again.",
+                offset,
+                extra=event("registry.reloaded", offset=offset),
             )
             self._discard()
             return
@@ -272,7 +275,7 @@ class RegistryService:
                 await self._log.reload()
                 break
             except KafkaError as error:
-                logger.warning("The schemas cannot be loaded: %s", error)
+                logger.warning("The schemas cannot be loaded: %s", error, extra=event("registry.not_loaded"))
                 await asyncio.sleep(_RETRY_S)
         self._recovery = None
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from moldau.base.errors import KafkaError
+from moldau.base.json_log import event
 from moldau.http.asgi import CREDENTIALS, JSON, Application, Receive, Scope, Send, send_response
 from moldau.http.errors import ApiError, send_error
 from moldau.rest.engine.clients import ClientPool, Clients
@@ -63,7 +64,11 @@ class RestProxy:
                 await self.clients.close()
                 await self.schemas.close()
         except TimeoutError:
-            logger.warning("The cluster did not confirm within %.0f s that consumers have left.", _CLOSE_S)
+            logger.warning(
+                "The cluster did not confirm within %.0f s that consumers have left.",
+                _CLOSE_S,
+                extra=event("rest.consumers_not_closed"),
+            )
         self._pool.shutdown()
 
     async def failed(self) -> str:

@@ -13,6 +13,7 @@ from typing import Final
 
 from moldau.base.clock import Clock, SystemClock
 from moldau.base.errors import KafkaError
+from moldau.base.json_log import event
 from moldau.client.admin.client import AsyncAdminClient
 from moldau.client.wire.cluster import Cluster
 from moldau.client.wire.settings import ClientSettings
@@ -160,7 +161,12 @@ class ClusterView:
             )
             self.history.add(after)
         except (KafkaError, OSError) as error:
-            logger.info("The cluster %s could not be read: %s", self.name, error)
+            logger.info(
+                "The cluster %s could not be read: %s",
+                self.name,
+                error,
+                extra=event("console.cluster_failed", cluster=self.name),
+            )
             after = replace(self.snapshot, version=version, error=str(error))
         finally:
             self._refreshing = False

@@ -20,6 +20,7 @@ from typing import Any, Final
 from urllib.parse import quote_plus, urlencode
 
 from moldau.base.clock import Clock
+from moldau.base.json_log import event
 from moldau.config.definition import ConfigError
 from moldau.console.login.settings import OidcSettings, checked_url
 from moldau.security.sasl.oauthbearer.jwks import KEY_TYPES, Jwks, RefreshSettings
@@ -176,7 +177,9 @@ class IdentityProvider:
         try:
             found = _object(endpoint.read(headers={"Authorization": f"Bearer {access_token}"}))
         except (FetchFailed, ProviderUnavailable) as error:
-            logger.warning("The claims of a user could not be read: %s", error)
+            logger.warning(
+                "The claims of a user could not be read: %s", error, extra=event("console.claims_not_read")
+            )
             return {}
         return found if found.get("sub") == claims.get("sub") else {}
 
@@ -202,7 +205,11 @@ class IdentityProvider:
             self._known = self._parsed(self._endpoint(self._settings.issuer.rstrip("/") + _DISCOVERY))
         except (FetchFailed, ProviderUnavailable) as error:
             self._failure, self._retry_s = str(error), now + _RETRY_S
-            logger.warning("The identity provider cannot be used: %s", error)
+            logger.warning(
+                "The identity provider cannot be used: %s",
+                error,
+                extra=event("console.identity_provider_failed"),
+            )
         else:
             self._fetched_s = now
 

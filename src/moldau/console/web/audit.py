@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from moldau.base.clock import Clock
+from moldau.base.json_log import event
 
 logger = logging.getLogger(__name__)
 
@@ -63,14 +64,19 @@ class AuditLog:
                 **({"detail": _cut(entry.detail)} if entry.detail else {}),
             }
         )
-        logger.info("audit %s", line)
+        logger.info("audit %s", line, extra=event("console.audit"))
         if self._file is None:
             return
         try:
             with self._file.open("a") as log:
                 log.write(line + "\n")
         except OSError as error:
-            logger.error("The audit log %s cannot be written: %s", self._file, error)
+            logger.error(
+                "The audit log %s cannot be written: %s",
+                self._file,
+                error,
+                extra=event("console.audit_failed"),
+            )
 
     def record_stranger(self, entry: AuditEntry) -> None:
         """Record a request without a login, unless its address has sent too many."""

@@ -15,6 +15,7 @@ from typing import Final
 from starlette.responses import JSONResponse, Response
 
 from moldau.base.clock import Clock
+from moldau.base.json_log import event
 from moldau.console.cluster.view import ClusterView
 from moldau.console.login.accounts import reachable
 from moldau.console.login.oidc import OidcLogin
@@ -47,13 +48,22 @@ class Health:
         usable = any(error is None for error in clusters.values())
         for name, error in clusters.items():
             if error is not None:
-                logger.info("The cluster %s cannot be used: %s", name, error)
+                logger.info(
+                    "The cluster %s cannot be used: %s",
+                    name,
+                    error,
+                    extra=event("console.cluster_failed", cluster=name),
+                )
         if self._oidc is not None:
             try:
                 await self._oidc.check()
             except ProviderUnavailable as error:
                 usable = False
-                logger.info("The identity provider cannot be used: %s", error)
+                logger.info(
+                    "The identity provider cannot be used: %s",
+                    error,
+                    extra=event("console.identity_provider_failed"),
+                )
         body: dict[str, object] = {"status": "ok" if usable else "unreachable"}
         if self._settings.login is None:
             # Names and addresses of brokers are shown to users only.

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from moldau.base.clock import Clock
+from moldau.base.json_log import event
 from moldau.security.sasl.oauthbearer.settings import validator_of
 from moldau.security.sasl.oauthbearer.token import InvalidToken, TokenValidator
 from moldau.security.system_properties import system_properties
@@ -57,7 +58,7 @@ class BearerTokens:
             else:
                 found = self._validator.validate(token)
         except InvalidToken as error:
-            logger.info("Bearer token refused: %s", error)
+            logger.info("Bearer token refused: %s", error, extra=event("login.failed"))
             return None
         self._accepted[key] = _Accepted(found.principal, found.expires_at_ms)
         while len(self._accepted) > _MOST_TOKENS:

@@ -18,6 +18,7 @@ from moldau.base import offsets as special
 from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
+from moldau.base.json_log import event
 from moldau.client.admin.quotas import MatchType, QuotaFilter, describe_client_quotas
 from moldau.client.wire.cluster import Cluster
 from moldau.lag.collection.batches import Batches
@@ -59,7 +60,7 @@ class Collector:
         if errors and len(errors) == len(self._cluster.nodes):
             raise errors[0]
         for error in errors:
-            logger.warning("Some groups are missing in this round: %s", error)
+            logger.warning("Some groups are missing in this round: %s", error, extra=event("lag.incomplete"))
         groups = [each for each in listed if self._groups.allows(each.group)]
         committed = await committed_offsets(self._cluster, batches, groups)
         described = await describe_groups(self._cluster, batches, groups)
@@ -207,5 +208,5 @@ async def _quotas(cluster: Cluster) -> Quotas:
                 if "consumer_byte_rate" in values and "ip" not in names:
                     limits[names.get("user"), names.get("client-id")] = values["consumer_byte_rate"]
     except KafkaError as error:
-        logger.info("Quotas are not considered: %s", error)
+        logger.info("Quotas are not considered: %s", error, extra=event("lag.quotas_not_read"))
     return limits

@@ -120,11 +120,15 @@ class Election:
         member = self._leader_member
         if self._leader == leader and member and (url != leader.url or now - removed_at > _REMOVE_AGAIN_S):
             self._removed = (leader.url, now)
-            logger.warning("The leader %s refuses connections: it is removed from the group", leader.url)
+            logger.warning(
+                "The leader %s refuses connections: it is removed from the group",
+                leader.url,
+                extra=event("registry.leader_removed", leader=leader.url),
+            )
             try:
                 await self._member.remove(member, "it refuses connections")
             except KafkaError as error:
-                logger.info("The leader was not removed: %s", error)
+                logger.info("The leader was not removed: %s", error, extra=event("registry.group_failed"))
             self._wake.set()
         return await self._next_after(leader, now + _ELECTION_TIMEOUT_S)
 
@@ -166,7 +170,7 @@ class Election:
         try:
             await asyncio.wait_for(self._member.leave(), _LEAVE_TIMEOUT_S)
         except (KafkaError, TimeoutError) as error:
-            logger.info("The group was not left: %s", error)
+            logger.info("The group was not left: %s", error, extra=event("registry.group_failed"))
         self._member.close()
 
     async def _run(self) -> None:
@@ -177,7 +181,7 @@ class Election:
             except (KafkaError, InvalidIdentity) as error:
                 if isinstance(error, KafkaError) and _is_permanent(error):
                     raise
-                logger.warning("The group of the registry: %s", error)
+                logger.warning("The group of the registry: %s", error, extra=event("registry.group_failed"))
                 await asyncio.sleep(_PAUSE_S)
 
     async def _join(self) -> None:
@@ -211,7 +215,10 @@ class Election:
     async def _apply(self, assignment: Assignment) -> None:
         leader = assignment.leader
         if leader is None:
-            logger.warning("No instance of the registry is eligible as leader: schemas cannot be written")
+            logger.warning(
+                "No instance of the registry is eligible as leader: schemas cannot be written",
+                extra=event("registry.no_leader"),
+            )
         self._leader, self._leader_member = leader, assignment.member_id
         if not self._identity.is_same(leader):
             self._leads = False
@@ -246,7 +253,11 @@ class Election:
             await self._lead_if_named()
 
     def _lose(self, error: KafkaError) -> None:
-        logger.warning("This instance has left the group of the registry: %s", error)
+        logger.warning(
+            "This instance has left the group of the registry: %s",
+            error,
+            extra=event("registry.group_failed"),
+        )
         self._leads, self._leader = False, None
         self._log.resign()
 

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from moldau.base.json_log import event
 from moldau.http.asgi import Application, Message, Receive, Scope, Send, header, send_response
 from moldau.http.errors import ApiError
 from moldau.http.settings import integer
@@ -134,7 +135,12 @@ class Forwarding:
         try:
             return await self._unless_deposed(sending, leader)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            logger.warning("A request could not be forwarded to the leader %s: %r", leader.url, error)
+            logger.warning(
+                "A request could not be forwarded to the leader %s: %r",
+                leader.url,
+                error,
+                extra=event("registry.forwarding_failed", leader=leader.url),
+            )
             if isinstance(error, httpx2.ConnectError) and _is_refusal(error):
                 raise _Refused from error
             raise _failed(leader) from error

@@ -18,6 +18,7 @@ from typing import Final
 
 from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.json_log import event
 from moldau.client.admin.offsets import OffsetSpec, list_offsets
 from moldau.client.batches.reader import (
     CorruptRecords,
@@ -179,7 +180,12 @@ class SchemaLog:
         except DamagedRecord as error:
             if not self._settings.skip_damaged:
                 raise self._damaged(f"the record at offset {offset} cannot be read: {error}") from None
-            logger.error("The record at offset %d is skipped: %s", offset, error)
+            logger.error(
+                "The record at offset %d is skipped: %s",
+                offset,
+                error,
+                extra=event("registry.record_skipped", offset=offset),
+            )
 
     def _written(self, written: Written) -> None:
         if written.base_offset != self._position:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.json_log import event
 from moldau.client.admin.configs import ConfigResource, ResourceType, describe_configs
 from moldau.client.admin.topic_types import NewTopic, TopicDescription
 from moldau.client.admin.topics import create_topics, describe_topics
@@ -47,7 +48,12 @@ async def prepare_topic(cluster: Cluster, settings: LogSettings) -> int:
 async def _create(cluster: Cluster, settings: LogSettings) -> None:
     replicas = max(1, min(settings.replication_factor, len(cluster.nodes)))
     if replicas < settings.replication_factor:
-        logger.info("Creating %s with %d replicas, one on each broker", settings.topic, replicas)
+        logger.info(
+            "Creating %s with %d replicas, one on each broker",
+            settings.topic,
+            replicas,
+            extra=event("registry.topic_created"),
+        )
     topic = NewTopic(settings.topic, partitions=1, replication_factor=replicas, configs={_POLICY: "compact"})
     result = (await create_topics(cluster, [topic]))[settings.topic]
     if isinstance(result, KafkaError) and result.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
@@ -59,7 +65,12 @@ async def _configs(cluster: Cluster, name: str) -> dict[str, str]:
     resource = ConfigResource(ResourceType.TOPIC, name)
     found = (await describe_configs(cluster, [resource]))[resource]
     if isinstance(found, KafkaError):
-        logger.warning("The cleanup policy of the topic %s could not be checked: %s", name, found)
+        logger.warning(
+            "The cleanup policy of the topic %s could not be checked: %s",
+            name,
+            found,
+            extra=event("registry.topic_not_checked"),
+        )
         return {}
     return {entry.name: entry.value or "" for entry in found}
 

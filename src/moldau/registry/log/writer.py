@@ -27,6 +27,7 @@ from typing import Final, NamedTuple
 
 from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.json_log import event
 from moldau.client.batches.leaders import Leaders
 from moldau.client.batches.transactions import ProducerState
 from moldau.client.wire.cluster import Cluster, is_retriable
@@ -141,7 +142,10 @@ class FencedWriter:
             if error.code not in _NO_FENCING:
                 raise
             logger.warning(
-                "Writes are not fenced by the transactional id %s: %s", fencing.transactional_id, error
+                "Writes are not fenced by the transactional id %s: %s",
+                fencing.transactional_id,
+                error,
+                extra=event("registry.not_fenced"),
             )
             fencing = self._state(None)
             await fencing.initialize()

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 from uuid import UUID
 
+from moldau.base.json_log import event
 from moldau.registry.state import records
 from moldau.registry.state.contracts import confluent_version
 from moldau.registry.state.names import ALL_CONTEXTS, context_of, covers, parse_name, relative_to
@@ -146,7 +147,11 @@ class Store:
         decoded = records.decode(key)
         apply = self._replays.get(decoded.get("keytype", ""))
         if apply is None:
-            logger.warning("The record with the key %s is of an unknown type; it is ignored.", key[:200])
+            logger.warning(
+                "The record with the key %s is of an unknown type; it is ignored.",
+                key[:200],
+                extra=event("registry.record_skipped"),
+            )
             return
         self.generation += 1
         try:
@@ -293,6 +298,7 @@ class Store:
                     "Two schemas have the id %d in the context %s; the later one is ignored.",
                     schema_id,
                     context,
+                    extra=event("registry.record_skipped", id=schema_id),
                 )
                 return
             if existing == content:

@@ -21,6 +21,7 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from confluent_kafka import KafkaError as LibrdkafkaError
 
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.json_log import event
 from moldau.client.librdkafka.errors import ClientError, client_error, is_refusal
 from moldau.client.librdkafka.properties import create, translate
 from moldau.rest.values import INT16, is_text
@@ -232,4 +233,6 @@ def _is_name(value: Any) -> bool:
 
 
 def _warn(name: str) -> None:
-    logger.warning("The consumer does not know the property %s; it is ignored.", name)
+    logger.warning(
+        "The consumer does not know the property %s; it is ignored.", name, extra=event("config.warning")
+    )

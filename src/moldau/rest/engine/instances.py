@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from moldau.base.errors import KafkaError
+from moldau.base.json_log import event
 from moldau.rest import errors
 from moldau.rest.engine.consumer import PolledConsumer
 from moldau.rest.engine.instance import Instance, InstanceConfig
@@ -88,7 +89,12 @@ class Instances:
         now = asyncio.get_running_loop().time()
         for key, instance in list(self._instances.items()):
             if instance.users == 0 and instance.expires <= now:
-                logger.info("Consumer instance %s of group %s expired", instance.name, instance.group)
+                logger.info(
+                    "Consumer instance %s of group %s expired",
+                    instance.name,
+                    instance.group,
+                    extra=event("rest.consumer_expired", group=instance.group, instance=instance.name),
+                )
                 del self._instances[key]
                 task = asyncio.ensure_future(instance.consumer.close())
                 self._closing.add(task)

@@ -18,6 +18,7 @@ from confluent_kafka import KafkaError as LibrdkafkaError
 from confluent_kafka import KafkaException, Message, Producer
 
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.json_log import event
 from moldau.client.librdkafka.errors import client_error, is_refusal
 from moldau.client.librdkafka.properties import create, translate
 
@@ -202,4 +203,6 @@ class SharedProducer:
 
 
 def _warn(name: str) -> None:
-    logger.warning("The producer does not know the property %s; it is ignored.", name)
+    logger.warning(
+        "The producer does not know the property %s; it is ignored.", name, extra=event("config.warning")
+    )

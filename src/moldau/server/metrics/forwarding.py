@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Final
 
+from moldau.base.json_log import event
 from moldau.base.log_throttle import LogThrottle
 from moldau.base.pool import Pool
 from moldau.metrics.telemetry.otlp import with_resource_attributes
@@ -64,7 +65,12 @@ class OtlpForwarder:
                     continue
                 self.lost += 1
                 if self._log_throttle.is_due(asyncio.get_running_loop().time(), problem):
-                    logger.warning("metrics of clients cannot be sent to %s: %s", self._endpoint, problem)
+                    logger.warning(
+                        "metrics of clients cannot be sent to %s: %s",
+                        self._endpoint,
+                        problem,
+                        extra=event("telemetry.not_forwarded"),
+                    )
         finally:
             self._sending = False
 

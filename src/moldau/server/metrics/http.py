@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, NamedTuple
 
+from moldau.base.json_log import event
 from moldau.base.pool import Pool
 from moldau.network.listener import bound_sockets
 
@@ -150,7 +151,7 @@ class HttpEndpoint:
         try:
             return await route(headers)
         except Exception:  # a bug in a metric must not stop the node
-            logger.exception("GET %s failed", path)
+            logger.exception("GET %s failed", path, extra=event("http.failed", method="GET", path=path))
             return Reply(500, "text/plain", b"The server met an unexpected error.\n")
 
 

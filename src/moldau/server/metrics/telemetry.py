@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import ZERO_UUID, Randomness, Uuid, format_uuid, random_uuid
+from moldau.base.json_log import event
 from moldau.base.pool import Pool
 from moldau.config.client_metrics import CLIENT_METRICS_CONFIGS, parse_match_patterns
 from moldau.metadata.image import MetadataImage, ResourceType
@@ -108,7 +109,12 @@ class ClientTelemetry:
                 raise KafkaError(ErrorCode.TELEMETRY_TOO_LARGE) from None
             except (CorruptBatch, MalformedMessage) as error:
                 self.malformed += 1
-                logger.warning("telemetry of client %s cannot be read: %s", context.client_id, error)
+                logger.warning(
+                    "telemetry of client %s cannot be read: %s",
+                    context.client_id,
+                    error,
+                    extra=event("telemetry.malformed", client_id=context.client_id),
+                )
                 raise KafkaError(ErrorCode.INVALID_RECORD) from None
         self.pushes += 1
         labels = (

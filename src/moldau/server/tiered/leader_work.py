@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import Uuid, random_uuid
+from moldau.base.json_log import event
 from moldau.server.services import NodeServices
 from moldau.server.tiered.metadata import RemoteLogMetadata
 from moldau.server.tiered.partitions import TieredPartition
@@ -158,14 +159,21 @@ class LeaderWork:
             await self._store.delete(segment)
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"another leader has given up {segment}")
         log.highest_remote_offset = highest_remote_offset(log, remote)
-        logger.info("%s is in the remote tier", segment)
+        logger.info(
+            "%s is in the remote tier", segment, extra=event("tiered.segment_copied", segment=str(segment))
+        )
 
     async def _give_up(self, segment: RemoteSegment) -> None:
         """Delete an incomplete copy; if that fails, the cleanup of a later run does it."""
         try:
             await self.delete(segment)
         except (KafkaError, RemoteStoreError) as error:
-            logger.info("the incomplete copy of %s is deleted later: %s", segment, error)
+            logger.info(
+                "the incomplete copy of %s is deleted later: %s",
+                segment,
+                error,
+                extra=event("tiered.delete_failed", segment=str(segment)),
+            )
 
     # Deleting.
 
@@ -206,7 +214,11 @@ class LeaderWork:
                 await self._metadata.move(segment, SegmentState.DELETE_SEGMENT_STARTED)
             await self._store.delete(segment)
             await self._metadata.move(segment, SegmentState.DELETE_SEGMENT_FINISHED)
-        logger.info("%s is deleted from the remote tier", segment)
+        logger.info(
+            "%s is deleted from the remote tier",
+            segment,
+            extra=event("tiered.segment_deleted", segment=str(segment)),
+        )
 
 
 def _show_copy_lag(tiered: TieredPartition, log: Log, remote: RemoteLog) -> None:

@@ -12,6 +12,7 @@ import logging
 
 from moldau.base.errors import KafkaError
 from moldau.base.ids import TopicId
+from moldau.base.json_log import event
 from moldau.server.services import NodeServices
 from moldau.server.tiered.leader_work import LeaderWork
 from moldau.server.tiered.metadata import RemoteLogMetadata
@@ -89,6 +90,11 @@ class Leftovers:
                     return
                 await self._leader.delete(segment)
         except (KafkaError, RemoteStoreError) as error:
-            logger.warning("the remote segments of %s are deleted later: %s", segments[0].partition_id, error)
+            logger.warning(
+                "the remote segments of %s are deleted later: %s",
+                segments[0].partition_id,
+                error,
+                extra=event("tiered.delete_failed", partition=str(segments[0].partition_id)),
+            )
         finally:
             self._running.discard(feed.index)

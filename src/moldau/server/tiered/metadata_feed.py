@@ -18,6 +18,7 @@ from moldau.base.backoff import Backoff
 from moldau.base.clock import Clock
 from moldau.base.errors import KafkaError
 from moldau.base.ids import Uuid
+from moldau.base.json_log import event
 from moldau.base.log_throttle import LogThrottle
 from moldau.protocol.errors import DecodeError
 from moldau.protocol.schema import Message
@@ -145,11 +146,22 @@ class MetadataFeed:
             except KafkaError as error:
                 failures += 1
                 if failures > 1 and self._log_throttle.is_due(self._clock.monotonic(), str(error)):
-                    logger.warning("%s-%d cannot be read yet: %s", NAME, self.index, error)
+                    logger.warning(
+                        "%s-%d cannot be read yet: %s",
+                        NAME,
+                        self.index,
+                        error,
+                        extra=event("tiered.metadata_not_read", partition=self.index),
+                    )
                 await asyncio.sleep(_BACKOFF.seconds(failures))
             except Exception:  # no other task reads this partition
                 failures += 1
-                logger.exception("%s-%d cannot be read", NAME, self.index)
+                logger.exception(
+                    "%s-%d cannot be read",
+                    NAME,
+                    self.index,
+                    extra=event("tiered.metadata_not_read", partition=self.index),
+                )
                 await asyncio.sleep(_BACKOFF.seconds(failures))
 
     async def _step(self) -> None:
@@ -208,7 +220,13 @@ class MetadataFeed:
                     logs.setdefault(key, RemoteLog()).replay(record)
                     self._remember(record)
             except (DecodeError, ValueError) as error:
-                logger.error("%s-%d has a record that is ignored: %s", NAME, self.index, error)
+                logger.error(
+                    "%s-%d has a record that is ignored: %s",
+                    NAME,
+                    self.index,
+                    error,
+                    extra=event("tiered.metadata_ignored", partition=self.index),
+                )
 
     def _remember(self, record: Message) -> None:
         if (

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from moldau.base.backoff import Backoff
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.json_log import event
 from moldau.controller.topics.lifecycle import create_topics
 from moldau.metadata.image import TopicImage
 from moldau.protocol.messages.create_topics import (
@@ -129,7 +130,12 @@ class MetadataTopic:
                 None, request, create_topics
             )
         except KafkaError as error:
-            logger.warning("the topic %s could not be created and is tried again: %s", NAME, error)
+            logger.warning(
+                "the topic %s could not be created and is tried again: %s",
+                NAME,
+                error,
+                extra=event("tiered.topic_not_created"),
+            )
             return
         for result in response.topics:
             if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
@@ -143,6 +149,7 @@ class MetadataTopic:
                 "rlmm.config.remote.log.metadata.topic.replication.factor to at most the number of brokers.",
                 NAME,
                 reason.rstrip("."),
+                extra=event("tiered.topic_not_created"),
             )
 
     # Writing.

@@ -12,6 +12,7 @@ import asyncio
 import logging
 
 from moldau.base.clock import Clock
+from moldau.base.json_log import event
 from moldau.server.tiered.metadata import RemoteLogMetadata
 from moldau.server.tiered.metadata_feed import MetadataFeed
 from moldau.server.tiered.settings import TieredSettings
@@ -56,7 +57,11 @@ class Orphans:
         try:
             await self.sweep()
         except RemoteStoreError as error:
-            logger.warning("the remote store is searched for deleted segments later: %s", error)
+            logger.warning(
+                "the remote store is searched for deleted segments later: %s",
+                error,
+                extra=event("tiered.search_failed"),
+            )
         finally:
             self._is_running = False
 
@@ -73,7 +78,11 @@ class Orphans:
         for segment in found or ():
             if self._is_orphan(segment):
                 await self._store.delete(segment.as_remote())
-                logger.info("%s arrived after its deletion and is deleted again", segment.as_remote())
+                logger.info(
+                    "%s arrived after its deletion and is deleted again",
+                    segment.as_remote(),
+                    extra=event("tiered.segment_deleted", segment=str(segment.as_remote())),
+                )
 
     def _is_orphan(self, segment: StoredSegment) -> bool:
         count = self._metadata.topic.partitions()

@@ -7,6 +7,7 @@ import logging
 from moldau.base.backoff import Backoff
 from moldau.base.clock import Clock
 from moldau.base.errors import KafkaError
+from moldau.base.json_log import event
 from moldau.base.log_throttle import LogThrottle
 from moldau.replication.partition import Partition
 from moldau.tiered.state.remote_log import RemoteLog
@@ -78,7 +79,11 @@ class TieredPartition:
         if self._log_throttle.is_due(now, str(error)):
             trace = None if isinstance(error, KafkaError) else error
             logger.warning(
-                "tiered storage of %s failed and is tried again: %s", self.id, error, exc_info=trace
+                "tiered storage of %s failed and is tried again: %s",
+                self.id,
+                error,
+                exc_info=trace,
+                extra=event("tiered.failed", partition=str(self.id)),
             )
 
     def show(self, remote: RemoteLog) -> None:

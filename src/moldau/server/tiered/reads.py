@@ -16,6 +16,7 @@ from typing import NamedTuple, ParamSpec, TypeVar
 
 from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.json_log import event
 from moldau.base.log_throttle import LogThrottle
 from moldau.protocol.messages.fetch import AbortedTransaction, FetchPartition, PartitionData
 from moldau.replication.partition import Partition
@@ -182,7 +183,12 @@ class RemoteReads:
             if error.code is not ErrorCode.OFFSET_OUT_OF_RANGE:
                 traffic.fetch_errors += 1
             if self._log_throttle.is_due(self._clock.monotonic(), str(error)):
-                logger.warning("%s cannot be read from the remote tier: %s", partition_id, error)
+                logger.warning(
+                    "%s cannot be read from the remote tier: %s",
+                    partition_id,
+                    error,
+                    extra=event("tiered.read_failed", partition=str(partition_id)),
+                )
             raise
 
     async def _read(

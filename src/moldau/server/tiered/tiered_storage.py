@@ -12,6 +12,7 @@ import logging
 
 from moldau.base.errors import KafkaError
 from moldau.base.ids import TopicId
+from moldau.base.json_log import event
 from moldau.metadata.delta import MetadataDelta
 from moldau.metadata.image import MetadataImage
 from moldau.replication.partition import Partition
@@ -140,7 +141,9 @@ class TieredStorage:
             try:
                 await self._run_due()
             except Exception:
-                logger.exception("tiered storage failed; it continues at its next interval")
+                logger.exception(
+                    "tiered storage failed; it continues at its next interval", extra=event("tiered.failed")
+                )
             interval_ms = self.settings.integer("remote.log.manager.task.interval.ms")
             try:
                 async with asyncio.timeout(interval_ms / 1000):

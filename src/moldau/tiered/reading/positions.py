@@ -14,6 +14,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from moldau.base.ids import Uuid
+from moldau.base.json_log import event
 from moldau.protocol.records import BATCH_HEADER_SIZE, BatchHeader, CorruptBatch, read_batch_header
 from moldau.tiered.reading.chunks import ChunkCache
 from moldau.tiered.reading.index_cache import IndexCache
@@ -141,7 +142,12 @@ class Positions:
             if len(self._reported) >= _MAX_REPORTED:
                 self._reported.clear()
             self._reported.add(segment.id)
-        logger.warning("%s is read without its indexes, which is slow: %s", segment, reason)
+        logger.warning(
+            "%s is read without its indexes, which is slow: %s",
+            segment,
+            reason,
+            extra=event("tiered.index_damaged", segment=str(segment)),
+        )
 
 
 def _last_at_most(data: bytes, entry: Struct, value: int) -> int:

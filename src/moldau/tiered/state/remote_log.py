@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from moldau.base.ids import Uuid
+from moldau.base.json_log import event
 from moldau.protocol.schema import Message
 from moldau.protocol.stored.remote_log import (
     RemoteLogSegmentMetadataRecord,
@@ -108,7 +109,13 @@ class RemoteLog:
             changed = updated_segment(known, record)
             if changed.state is known.state or not may_follow(known.state, changed.state):
                 if changed.state is not known.state:
-                    logger.info("%s is %s: ignoring %s", known, known.state.name, changed.state.name)
+                    logger.info(
+                        "%s is %s: ignoring %s",
+                        known,
+                        known.state.name,
+                        changed.state.name,
+                        extra=event("tiered.metadata_ignored"),
+                    )
                 return
             self._change(changed)
 

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
+from moldau.base.json_log import event
 from moldau.tiered.state.segments import RemoteSegment
 from moldau.tiered.stores.interface import (
     RemoteStore,
@@ -53,7 +54,9 @@ class StorePlugin:
         try:
             self._call("close", self.store.close)
         except RemoteStoreError as error:
-            logger.warning("the remote store could not be closed: %s", error)
+            logger.warning(
+                "the remote store could not be closed: %s", error, extra=event("tiered.store_not_closed")
+            )
 
     def _call(self, name: str, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         try:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_HTTPS: Final = "listeners.https."
 _WILDCARDS: Final = ("0.0.0.0", "::")
 
 
@@ -104,11 +105,20 @@ def advertised_url(urls: Sequence[str], properties: Mapping[str, str]) -> str:
     return f"{chosen.scheme}://{shown}:{port}/"
 
 
+def listener_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties of the REST API: with one `listeners.https.ssl.…`, no other `ssl.…` counts."""
+    own = {
+        name.removeprefix(_HTTPS): each
+        for name, each in properties.items()
+        if name.startswith(f"{_HTTPS}ssl.")
+    }
+    others = {name: each for name, each in properties.items() if not name.startswith((_HTTPS, "ssl."))}
+    return {**others, **own} if own else dict(properties)
+
+
 def forwarding_context(properties: Mapping[str, str]) -> SSLContext | None:
     """Return how a worker connects to another with TLS: with the stores of its own listeners."""
-    prefix = "listeners.https."
-    own = {name.removeprefix(prefix): each for name, each in properties.items() if name.startswith(prefix)}
-    stores = {**{name: each for name, each in properties.items() if name.startswith("ssl.")}, **own}
+    stores = listener_properties(properties)
     if not any(name.startswith("ssl.") for name in stores):
         return None
     from moldau.security.tls.context import client_context

@@ -139,6 +139,7 @@ def _serve(
     from moldau.http.run import Hosted, run_loop, serve
     from moldau.http.settings import HttpSettings
     from moldau.pipelines.connect.rest.internal import is_internal
+    from moldau.pipelines.connect.service import listener_properties
 
     level = logging.INFO if options.verbose else logging.WARNING
     configure_logging(options.log_format, level, sys.stderr)
@@ -147,8 +148,8 @@ def _serve(
         # Their lines have whole URLs, one for every request.
         logging.getLogger(library).setLevel(logging.WARNING)
     start_stop_watcher(options)
-    with_secrets = resolved(properties, ConfigError)
-    settings = HttpSettings.from_properties(with_secrets, default_port=_DEFAULT_PORT)
+    own = listener_properties(resolved(properties, ConfigError))
+    settings = HttpSettings.from_properties(own, default_port=_DEFAULT_PORT)
 
     def on_ready(urls: Sequence[str]) -> None:
         print(f"Connect worker is ready: {', '.join(urls)}", flush=True)

@@ -21,6 +21,7 @@
 | `connect.protocol` | sessioned | sessioned, or compatible with Kafka Connect 2.3; eager is not supported |
 | `exactly.once.source.support` | disabled | disabled, preparing or enabled |
 | `inter.worker.key.ttl.ms` | 3600000 | age at which the key of requests between workers is replaced |
+| `connector.client.config.override.policy`, `….allowlist` | All | see `overrides` |
 | `plugin.path` | | folders of Python packages with connectors, and of driver jars for Spark |
 | `tasks.host` | auto | spark: tasks are Spark tasks. threads: threads of the worker. auto: Spark if Java and PySpark are installed |
 | `spark.master` | `local[256]` | where Spark runs; every running task holds a slot |
@@ -43,7 +44,16 @@ from moldau.pipelines.connect.config.definition import (
     ValidString,
 )
 from moldau.pipelines.connect.config.misspellings import message, misspelt
+from moldau.pipelines.connect.config.overrides import ALLOWLIST, POLICY, OverridePolicy
 from moldau.pipelines.connect.data.errors import ConfigError
+
+#: Settings that protect a worker of Kafka Connect and do not protect ours → what to do instead.
+_REFUSED: Final = {
+    "rest.extension.classes": "Classes of Java are not loaded. Remove the setting, and protect the REST API "
+    "with authentication.method=BASIC and authentication.users.file.",
+    "admin.listeners": "The endpoints below /admin are served by all listeners. Remove the setting, and "
+    "restrict /admin in a reverse proxy.",
+}
 
 DEFAULT_PORT: Final = 8083
 _JSON: Final = "org.apache.kafka.connect.json.JsonConverter"
@@ -104,6 +114,10 @@ _OTHERS: Final = (
     "rest.advertised.port",
     "rest.advertised.listener",
     "rest.extension.classes",
+    "admin.listeners",
+    "response.http.headers.config",
+    POLICY,
+    ALLOWLIST,
     "config.providers",
     "plugin.path",
     "plugin.discovery",
@@ -114,7 +128,10 @@ _OTHERS: Final = (
 
 
 def _check_names(properties: Mapping[str, str], definition: ConfigDef) -> None:
-    """Raise `ConfigError` for a name that is almost a known one."""
+    """Raise `ConfigError` for a name that is almost a known one, or whose protection would be missing."""
+    for name, remedy in _REFUSED.items():
+        if properties.get(name, "").strip():
+            raise ConfigError.invalid(name, properties[name], remedy)
     known = {*definition.keys, *_standalone().keys, *_distributed().keys, *_OTHERS}
     for name, meant in misspelt(properties, known).items():
         raise ConfigError(message(name, meant))
@@ -165,6 +182,7 @@ class WorkerSettings:
     #: All properties of the worker; they may contain secrets.
     properties: Mapping[str, str] = field(repr=False)
     shutdown_timeout_s: float
+    overrides: OverridePolicy
     topic_creation: bool
     topic_tracking: bool
     topic_tracking_reset: bool
@@ -223,6 +241,7 @@ def _shared(properties: Mapping[str, str], values: Mapping[str, Any]) -> dict[st
     return {
         "properties": dict(properties),
         "shutdown_timeout_s": values["task.shutdown.graceful.timeout.ms"] / 1000,
+        "overrides": OverridePolicy.from_properties(properties),
         "topic_creation": values["topic.creation.enable"],
         "topic_tracking": values["topic.tracking.enable"],
         "topic_tracking_reset": values["topic.tracking.allow.reset"],

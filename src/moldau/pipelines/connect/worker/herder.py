@@ -90,7 +90,7 @@ class Herder:
         self.store = store
         self.group = group
         self.loggers = Loggers()
-        self.validation = Validation(plugins, settings.properties, exactly_once=settings.exactly_once)
+        self.validation = Validation(plugins, settings)
         self._workers = workers
         self._cleanup = Cleanup(store, reports.worker_id, lambda: group.leads)
         self.runtime = Runtime(

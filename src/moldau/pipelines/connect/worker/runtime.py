@@ -148,6 +148,8 @@ class Runtime:
         """Return what a task needs, with secrets resolved; `ConnectError` if they cannot be."""
         configs = self._store.configs
         connector = self._providers.resolve(configs.connectors[task.connector])
+        is_source = not self._plugins.is_sink(connector["connector.class"])
+        self._settings.overrides.check(connector, is_source=is_source)
         task_config = self._providers.resolve(configs.task_configs[task])
         worker, offsets = self._settings.properties, self._settings.offset_topic
         return TaskSpec(

@@ -29,6 +29,7 @@ from moldau.pipelines.connect.config.definition import (
     convert_to_string,
 )
 from moldau.pipelines.connect.config.misspellings import message, misspelt
+from moldau.pipelines.connect.config.worker import WorkerSettings
 from moldau.pipelines.connect.data.errors import ConfigError, ConnectError
 from moldau.pipelines.connect.plugins import Plugins, PluginType
 from moldau.pipelines.connect.sdk import Connector, ExactlyOnceSupport, SourceConnector
@@ -61,10 +62,11 @@ class _Recommended:
 class Validation:
     """Validates configurations with the plugins and settings of a worker."""
 
-    def __init__(self, plugins: Plugins, worker: Mapping[str, str], *, exactly_once: bool = False) -> None:
+    def __init__(self, plugins: Plugins, settings: WorkerSettings) -> None:
         self._plugins = plugins
-        self._worker = worker
-        self._exactly_once = exactly_once
+        self._worker = settings.properties
+        self._overrides = settings.overrides
+        self._exactly_once = settings.exactly_once
 
     def validate(self, properties: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answer for resolved properties; `ConnectError` if the connector cannot be loaded."""
@@ -84,6 +86,8 @@ class Validation:
             self._check_source(connector, properties, values)
         else:
             _check_sink(properties, values)
+        for each, error in self._overrides.errors(properties, is_source=is_source).items():
+            values.setdefault(each, ConfigValue(each, properties[each])).errors.append(error)
         for each in (each for each, value in properties.items() if value is None):
             values.setdefault(each, ConfigValue(each)).errors.append(
                 "Null value can not be supplied as the configuration value."

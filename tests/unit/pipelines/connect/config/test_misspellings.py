@@ -44,7 +44,7 @@ def test_other_names_are_none(name: str) -> None:
 
 
 def validated(config: Mapping[str, str]) -> list[str]:
-    worker = {"key.converter": JSON, "value.converter": JSON}
+    worker = WorkerSettings.distributed(with_defaults({"bootstrap.servers": "localhost:9092"}, "group"))
     infos = Validation(Plugins(), worker).validate(config)
     errors = errors_of(infos)
     assert infos["error_count"] == len(errors)

@@ -175,6 +175,8 @@ class ConsoleApplication:
             if changes:
                 self._check_change(call, session)
             call.require(action.role)
+            if action.service:
+                await call.require_alter_cluster()
             answer = await action.handler(call)
         except (Refused, InvalidField, KafkaError, ApiError) as error:
             status, message = _problem_of(error)

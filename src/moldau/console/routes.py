@@ -31,7 +31,7 @@ class Action(NamedTuple):
     """A page, or an action, with the role it needs.
 
     `audited`: the fields whose values are in the audit log; never passwords, contents of records, or values
-    that may be secrets.
+    that may be secrets. `service`: it changes a service that knows no users of the cluster.
     """
 
     method: str
@@ -39,6 +39,7 @@ class Action(NamedTuple):
     role: Role
     handler: Handler
     audited: tuple[str, ...] = ()
+    service: bool = False
 
 
 VIEWER, EDITOR, ADMIN = Role
@@ -83,22 +84,29 @@ ROUTES: Final[tuple[Action, ...]] = (
     Action("POST", "/quotas", ADMIN, quotas.save_quota, ("user", "client-id", "ip", "key", "value")),
     Action("POST", "/quotas/delete", ADMIN, quotas.delete_quota, ("user", "client-id", "ip", "key")),
     Action("GET", "/schemas", VIEWER, schemas.schemas),
-    Action("POST", "/schemas", EDITOR, schemas.register, ("subject", "type")),
+    Action("POST", "/schemas", EDITOR, schemas.register, ("subject", "type"), service=True),
     Action("GET", "/schemas/{subject}", VIEWER, schemas.schema),
     Action("POST", "/schemas/{subject}/check", VIEWER, schemas.check),
-    Action("POST", "/schemas/{subject}/compatibility", EDITOR, schemas.set_compatibility, ("level",)),
-    Action("POST", "/schemas/{subject}/delete", ADMIN, schemas.delete_subject),
+    Action(
+        "POST",
+        "/schemas/{subject}/compatibility",
+        EDITOR,
+        schemas.set_compatibility,
+        ("level",),
+        service=True,
+    ),
+    Action("POST", "/schemas/{subject}/delete", ADMIN, schemas.delete_subject, service=True),
     Action("GET", "/connectors", VIEWER, connectors.connectors),
-    Action("POST", "/connectors", EDITOR, connectors.create, ("name", "class")),
+    Action("POST", "/connectors", EDITOR, connectors.create, ("name", "class"), service=True),
     Action("GET", "/connectors/plugin", VIEWER, connectors.plugin_form),
-    Action("POST", "/connectors/validate", EDITOR, connectors.validate),
+    Action("POST", "/connectors/validate", EDITOR, connectors.validate, service=True),
     Action("GET", "/connectors/{connector}", VIEWER, connectors.connector),
-    Action("POST", "/connectors/{connector}", EDITOR, connectors.configure),
-    Action("POST", "/connectors/{connector}/delete", ADMIN, connectors.delete),
-    Action("POST", "/connectors/{connector}/{action}", EDITOR, connectors.control),
+    Action("POST", "/connectors/{connector}", EDITOR, connectors.configure, service=True),
+    Action("POST", "/connectors/{connector}/delete", ADMIN, connectors.delete, service=True),
+    Action("POST", "/connectors/{connector}/{action}", EDITOR, connectors.control, service=True),
     Action("GET", "/pipelines", VIEWER, pipelines.pipelines),
     Action("GET", "/pipelines/{pipeline}", VIEWER, pipelines.pipeline),
-    Action("POST", "/pipelines/{pipeline}/stop", EDITOR, pipelines.stop_pipeline),
+    Action("POST", "/pipelines/{pipeline}/stop", EDITOR, pipelines.stop_pipeline, service=True),
     Action("GET", "/sql", VIEWER, sql.sql),
     Action("POST", "/sql", EDITOR, sql.begin),
     Action("GET", "/sql/{run}", EDITOR, sql.results),

@@ -16,14 +16,23 @@ import pytest
 
 from moldau.base.ids import TopicPartition
 from moldau.client.admin import AdminClient
-from moldau.client.admin.acls import AclBinding, AclOperation, PatternType, PermissionType, ResourceType
+from moldau.client.admin.acls import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    PatternType,
+    PermissionType,
+    ResourceType,
+)
 from moldau.client.admin.client import checked
 from moldau.client.admin.scram import ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 from moldau.client.admin.topic_types import NewTopic
+from moldau.console.routes import ROUTES
 from moldau.local.security.files import USER
 from moldau.testing import Cluster
 from tests.harness.browser import opened_page, violations
 from tests.harness.rest_proxy import Api, service
+from tests.harness.waiting import eventually
 from tests.integration.console.test_stories import expect
 
 CONFIG = {
@@ -67,8 +76,17 @@ def client_file(secured: Cluster, tmp_path_factory: pytest.TempPathFactory) -> P
 
 
 @pytest.fixture(scope="module")
-def console(secured: Cluster, client_file: Path) -> Iterator[Api]:
-    arguments = ["--command-config", str(client_file), "--host", "0.0.0.0"]
+def pipelines(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder: Path = tmp_path_factory.mktemp("pipelines")
+    (folder / "clean").mkdir()
+    (folder / "clean" / "status.json").write_text('{"name": "clean", "state": "running"}')
+    return folder
+
+
+@pytest.fixture(scope="module")
+def console(secured: Cluster, client_file: Path, pipelines: Path) -> Iterator[Api]:
+    arguments = ["--command-config", str(client_file), "--host", "0.0.0.0", "--pipelines", str(pipelines)]
+    arguments += ["--registry", "http://localhost:1", "--connect", "http://localhost:1"]
     with service("console", secured.bootstrap_servers, *arguments) as (port, _):
         yield Api(port, {"Accept": "application/json"})
 
@@ -113,6 +131,36 @@ def test_acls_decide_what_a_user_sees_and_does(console: Api, secured: Cluster) -
         console.port, {name: value for name, value in alice.headers.items() if "CSRF" not in name}
     )
     assert without_token("POST", "/topics/open/messages", {"value": "x"}).status == 403
+
+
+def test_changes_of_services_need_alter_on_the_cluster(
+    console: Api, secured: Cluster, pipelines: Path
+) -> None:
+    alice = signed_in(console, "alice", PASSWORD)
+    changes = [action for action in ROUTES if action.service]
+    assert len(changes) == 9
+    for each in changes:
+        refused = alice(each.method, each.path.replace("{action}", "stop").replace("{pipeline}", "clean"), {})
+        assert refused.status == 403 and "ALTER" in refused.body["error"], each.path
+    assert alice("GET", "/pipelines/clean").status == 200
+    assert not (pipelines / "clean" / "stop").exists()
+    with AdminClient(secured.client_config) as admin:
+        binding = AclBinding(
+            ResourceType.CLUSTER,
+            "kafka-cluster",
+            PatternType.LITERAL,
+            "User:alice",
+            "*",
+            AclOperation.ALTER,
+            PermissionType.ALLOW,
+        )
+        assert admin.create_acls([binding]) == {binding: None}
+        stopped = eventually(
+            lambda: (answer := alice("POST", "/pipelines/clean/stop", {})).status == 200 and answer,
+            timeout=20,
+        )
+        assert "asked to stop" in stopped.body["message"] and (pipelines / "clean" / "stop").exists()
+        admin.delete_acls([AclBindingFilter(ResourceType.CLUSTER, principal=binding.principal)])
 
 
 def test_parallel_logins_do_not_test_more_passwords(console: Api) -> None:

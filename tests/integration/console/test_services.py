@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -261,6 +262,33 @@ def test_a_connector_is_created_controlled_and_deleted(
         dialog.get_by_role("button", name="Delete").click()
         expect(page.get_by_role("status")).to_contain_text("deleted")
         expect(page.get_by_role("link", name=topic)).to_have_count(0)
+
+
+def test_secrets_of_connectors_are_masked_and_kept(
+    connected: Api, bootstrap: str, topic: str, tmp_path: Path
+) -> None:
+    with AdminClient(bootstrap) as admin:
+        admin.create_topics([NewTopic(topic, 1, 1)])
+    (tmp_path / "lines.txt").write_text("")
+    lines = [f"file={tmp_path / 'lines.txt'}", f"topic={topic}", "db.password=hunter2", "tasks.max=1"]
+    source = "org.apache.kafka.connect.file.FileStreamSourceConnector"
+    fields = {"name": topic, "class": source, "settings": "\n".join(lines)}
+    assert connected("POST", "/connectors", fields).status == 201
+    path = f"/connectors/{topic}"
+    shown = connected("GET", path).body["config"]
+    assert (shown["db.password"], shown["topic"]) == ("••••", topic)
+    page = connected.raw("GET", path, headers={"Accept": "text/html"})[1].decode()
+    assert "hunter2" not in page
+    worker = Api(int(re.search(r"curl http://localhost:(\d+)/", page)[1]))  # type: ignore[index]
+    changed = {**shown, "batch.size": "7"}
+    assert connected("POST", path, {"config": changed}).status == 200
+    kept = worker("GET", f"{path}/config").body
+    assert (kept["db.password"], kept["batch.size"]) == ("hunter2", "7")
+    assert connected("POST", path, {"config": {**shown, "db.password": "new"}}).status == 200
+    assert worker("GET", f"{path}/config").body["db.password"] == "new"
+    refused = connected("POST", path, {"config": {**shown, "batch.size": "••••"}})
+    assert refused.status == 400 and "batch.size" in refused.body["error"]
+    assert connected("POST", f"{path}/delete", {"name": topic}).status == 200
 
 
 def test_a_service_that_does_not_answer_is_named(bootstrap: str) -> None:

@@ -11,7 +11,6 @@ from urllib.parse import quote
 
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
-from moldau.console.login.roles import Role
 from moldau.console.records.masking import MASK
 from moldau.console.services import ConnectClient, ConnectError
 from moldau.console.web.call import Call, CopyAs, Done, Page, Refused
@@ -68,7 +67,7 @@ async def connector(call: Call) -> Page:
             for each in status.get("tasks") or ()
         ],
         "trace": (status.get("connector") or {}).get("trace") or "",
-        "config": _shown_config(call, found.get("config") or {}),
+        "config": _shown_config(found.get("config") or {}),
         "topics": topics,
     }
     return Page("connector", name, data, {}, _copy(call, connect.url, path))
@@ -114,7 +113,7 @@ async def create(call: Call) -> Done:
 
 
 async def configure(call: Call) -> Done:
-    """Replace the configuration of a connector."""
+    """Replace the configuration of a connector; a masked value stays as it is."""
     connect, name = _connect(call), call.path("connector")
     form = await call.form()
     try:
@@ -124,6 +123,14 @@ async def configure(call: Call) -> Done:
     if not isinstance(config, dict):
         raise InvalidField("The configuration must be a JSON object.")
     texts = {str(key): str(value) for key, value in config.items()}
+    if MASK in texts.values():
+        known = (await connect("GET", _path(name))).get("config") or {}
+        shown = _shown_config(known)
+        for each, value in texts.items():
+            if value == MASK:
+                if shown.get(each) != MASK:
+                    raise InvalidField(f"{each} has no value that is masked; write the value.")
+                texts[each] = known[each]
     await connect("PUT", f"{_path(name)}/config", texts)
     return Done(f"Connector {name} is saved.", call.url("connectors", name))
 
@@ -148,10 +155,8 @@ async def delete(call: Call) -> Done:
     return Done(f"Connector {name} is deleted.", call.url("connectors"))
 
 
-def _shown_config(call: Call, config: dict[str, str]) -> dict[str, str]:
-    """Return a configuration without its secrets for users who may not change it."""
-    if call.role >= Role.EDITOR:
-        return config
+def _shown_config(config: dict[str, str]) -> dict[str, str]:
+    """Return a configuration without its secrets."""
     return {
         name: MASK if _SECRET.search(name) or _SECRET_VALUE.search(str(value)) else value
         for name, value in config.items()

@@ -13,11 +13,15 @@ from urllib.parse import quote
 
 from starlette.requests import Request
 
+from moldau.client.admin.acls import AclOperation
 from moldau.client.admin.client import AsyncAdminClient
+from moldau.client.wire.errors import check
 from moldau.console.cluster.snapshot import Snapshot, Topic
 from moldau.console.cluster.view import ClusterView
 from moldau.console.login.roles import Role
+from moldau.console.settings import Login
 from moldau.console.web.forms import Form, read_form
+from moldau.protocol.messages.describe_cluster import DescribeClusterRequest
 
 if TYPE_CHECKING:
     from moldau.console.services import Services
@@ -118,6 +122,23 @@ class Call:
         if self.settings.read_only:
             raise Refused(403, "The console is read-only.")
         raise Refused(403, f"This needs the role {role.label}; you have the role {self.role.label}.")
+
+    async def require_alter_cluster(self) -> None:
+        """Raise `Refused` if ACLs decide, and do not allow the user to change the cluster."""
+        if self.settings.login is not Login.SCRAM:
+            return
+        request = DescribeClusterRequest(include_cluster_authorized_operations=True)
+
+        async def ask() -> int:
+            answer = await self.view.cluster.ask_any(request)
+            check(answer.error_code, answer.error_message)
+            return int(answer.cluster_authorized_operations)
+
+        operations = await self.view.shared.get("cluster operations", ask)
+        if not operations >> AclOperation.ALTER & 1:
+            raise Refused(
+                403, "Changes of schemas, connectors and pipelines need the operation ALTER on the cluster."
+            )
 
     def url(self, *parts: str) -> str:
         """Return the path of a page of this cluster."""

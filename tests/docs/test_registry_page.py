@@ -14,7 +14,7 @@ from moldau.client import AdminClient, NewTopic, Producer
 from moldau.config.properties import parse_properties
 from moldau.http.server import HttpServer
 from moldau.http.settings import HttpSettings
-from moldau.registry.command import SchemaRegistry, create_service
+from moldau.registry.wiring import SchemaRegistry, create_service
 from tests.docs.dev_services import REGISTRY, DevServices
 from tests.docs.markdown import ROOT, blocks, section
 from tests.harness.security.certificates import Certificates

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from moldau.base.clock import SystemClock
 from moldau.base.errors import KafkaError
@@ -30,6 +30,11 @@ from moldau.lag.alerts import Webhook
 logger = logging.getLogger(__name__)
 
 _SWEEP_S = 60.0
+
+
+def create_service(properties: Mapping[str, str]) -> Console:
+    """Create the console from properties; `ConfigError` names an invalid one."""
+    return Console(ConsoleSettings.from_properties(properties))
 
 
 class Console:

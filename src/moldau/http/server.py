@@ -27,7 +27,7 @@ from moldau.base.json_log import event
 from moldau.http.asgi import Application, Scope
 from moldau.http.authentication.authenticator import Authenticator
 from moldau.http.cors import Cors
-from moldau.http.gate import Gate
+from moldau.http.middleware import ServiceMiddleware
 from moldau.http.protocol import BoundedProtocol
 from moldau.http.settings import HttpListener, HttpSettings
 from moldau.security.tls.mapping_rules import PrincipalMapping
@@ -75,9 +75,9 @@ class HttpServer:
             self._sockets.append((listener, _bound(listener)))
 
     async def open(self, application: Application, is_signed: Callable[[Scope], bool] | None = None) -> None:
-        """Serve the application on the bound ports; see `Gate` for `is_signed`."""
+        """Serve the application on the bound ports; see `ServiceMiddleware` for `is_signed`."""
         config = Config(
-            Gate(application, self._authenticator, self._cors, is_signed),
+            ServiceMiddleware(application, self._authenticator, self._cors, is_signed),
             http=BoundedProtocol,
             ws="none",
             loop="none",

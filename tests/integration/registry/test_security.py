@@ -17,7 +17,7 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import ECKey, KeySet
 
-from moldau.registry.command import create_service
+from moldau.registry.wiring import create_service
 from moldau.testing import Cluster
 from tests.harness.registry.application import ask
 from tests.harness.registry.instances import Instance, describe_group, instances

@@ -14,7 +14,7 @@ from moldau.client.admin.client import AdminClient
 from moldau.client.admin.configs import AlterConfig, AlterOperation, ConfigResource, ResourceType
 from moldau.client.admin.topic_types import NewTopic
 from moldau.http.asgi import Application
-from moldau.registry.command import create_service
+from moldau.registry.wiring import create_service
 from moldau.testing import Cluster
 from tests.harness.registry.application import ask
 from tests.harness.registry.instances import Instance, instances, ports

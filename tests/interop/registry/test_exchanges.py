@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from moldau.registry.command import create_service
+from moldau.registry.wiring import create_service
 from moldau.testing import Cluster
 from tests.harness.registry.application import ask
 

@@ -233,6 +233,4 @@ def _is_name(value: Any) -> bool:
 
 
 def _warn(name: str) -> None:
-    logger.warning(
-        "The consumer does not know the property %s; it is ignored.", name, extra=event("config.warning")
-    )
+    logger.warning("Ignoring the unknown consumer property %s.", name, extra=event("config.warning"))

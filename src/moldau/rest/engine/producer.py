@@ -203,6 +203,4 @@ class SharedProducer:
 
 
 def _warn(name: str) -> None:
-    logger.warning(
-        "The producer does not know the property %s; it is ignored.", name, extra=event("config.warning")
-    )
+    logger.warning("Ignoring the unknown producer property %s.", name, extra=event("config.warning"))

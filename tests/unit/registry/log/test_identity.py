@@ -8,7 +8,6 @@ import socket
 import pytest
 
 from moldau.config.definition import ConfigError
-from moldau.registry.command import identity_of
 from moldau.registry.log.identity import (
     DUPLICATE_URLS,
     Assignment,
@@ -19,6 +18,7 @@ from moldau.registry.log.identity import (
     decode_identity,
     encode_identity,
 )
+from moldau.registry.wiring import identity_of
 
 A, B, C = (Identity(host, 8081) for host in "abc")
 

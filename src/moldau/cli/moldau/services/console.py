@@ -16,9 +16,9 @@ DEFAULT_PORT = 8080
 
 
 def _create(properties: Mapping[str, str]) -> Service:
-    from moldau.console.command import create_console
+    from moldau.console.service import create_service
 
-    return create_console(properties)
+    return create_service(properties)
 
 
 _COMMAND = ServiceCommand(

@@ -16,7 +16,7 @@ DEFAULT_PORT = 8081
 
 
 def _create(properties: Mapping[str, str]) -> Service:
-    from moldau.registry.command import create_service
+    from moldau.registry.wiring import create_service
 
     return create_service(properties, __version__)
 

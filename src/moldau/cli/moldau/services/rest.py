@@ -17,9 +17,9 @@ DEFAULT_PORT = 8082
 
 
 def _create(properties: Mapping[str, str]) -> Service:
-    from moldau.rest.command import create_app
+    from moldau.rest.wiring import create_service
 
-    return create_app(properties, __version__)
+    return create_service(properties, __version__)
 
 
 _COMMAND = ServiceCommand(

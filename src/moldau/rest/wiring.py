@@ -1,17 +1,17 @@
-"""Entry points: the proxy as a service of `moldau.http.run`, and its settings from properties."""
+"""Creates the proxy from properties, and names the properties that it knows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
 
-from moldau.http.without_effect import Settings, warn_of_settings
+from moldau.http.unsupported_settings import KnownSettings, warn_of_settings
 from moldau.rest.service import RestProxy
 from moldau.rest.settings import RestSettings
 
 DEFAULT_PORT: Final = 8082
 _QUOTAS: Final = "limit the requests of users with Kafka's quotas"
-SETTINGS: Final = Settings(
+SETTINGS: Final = KnownSettings(
     read=(
         "admin.",
         "advertised.listeners",
@@ -34,7 +34,7 @@ SETTINGS: Final = Settings(
         "streaming.connection.max.duration.ms",
     ),
     remedies={
-        "kafka.rest.resource.extension.class": "classes of Java are not loaded; see authentication.*",
+        "kafka.rest.resource.extension.class": "Java classes are not loaded; see authentication.*",
         "rate.limit.enable": _QUOTAS,
         "api.v3.produce.rate.limit.enabled": _QUOTAS,
         "api.v3.produce.request.size.limit.max.bytes": "http.request.max.bytes limits bodies and records",
@@ -55,7 +55,7 @@ SETTINGS: Final = Settings(
 )
 
 
-def create_app(properties: Mapping[str, str], version: str) -> RestProxy:
+def create_service(properties: Mapping[str, str], version: str) -> RestProxy:
     """Create the proxy from properties by Confluent's names; `ConfigError` names an invalid one."""
     warn_of_settings(properties, SETTINGS)
     return RestProxy(RestSettings.from_properties(properties), version)

@@ -32,7 +32,7 @@ _READ: Final = (
     "shutdown.graceful.ms",
     "ssl.",
 )
-_PLUGINS: Final = "classes of Java are not loaded; see the settings authentication.*"
+_PLUGINS: Final = "Java classes are not loaded; see the settings authentication.*"
 _LIMITS: Final = "limit requests in a reverse proxy"
 #: Settings that protect: name → what to do instead.
 _REMEDIES: Final = {
@@ -86,7 +86,7 @@ _HARMLESS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class KnownSettings:
     """What a service knows of its settings, besides those of its listeners.
 
     `read` and `harmless` have names, and prefixes if they end with a dot.
@@ -97,7 +97,7 @@ class Settings:
     harmless: tuple[str, ...] = ()
 
 
-def warn_of_settings(properties: Mapping[str, str], settings: Settings) -> None:
+def warn_of_settings(properties: Mapping[str, str], settings: KnownSettings) -> None:
     """Log the settings that have no effect, and those that are unknown."""
     remedies = _REMEDIES | dict(settings.remedies)
     harmless: list[str] = []

@@ -12,7 +12,7 @@ from moldau.base.clock import Clock, SystemClock
 from moldau.config.definition import ConfigError
 from moldau.http.asgi import Application
 from moldau.http.settings import HttpSettings, boolean, integer
-from moldau.http.without_effect import Settings, warn_of_settings
+from moldau.http.unsupported_settings import KnownSettings, warn_of_settings
 from moldau.registry.api.application import RegistryApplication
 from moldau.registry.api.metadata import ServerMetadata
 from moldau.registry.authorization import Authorizer
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
 _WILDCARDS: Final = ("0.0.0.0", "::")
-_NO_PLUGINS: Final = "classes of Java are not loaded; permissions are schema.registry.acl.rules"
+_NO_PLUGINS: Final = "Java classes are not loaded; permissions are schema.registry.acl.rules"
 _NO_ENCODER: Final = "sensitive metadata is stored as it is"
-SETTINGS: Final = Settings(
+SETTINGS: Final = KnownSettings(
     read=(
         "avro.compatibility.level",
         "host.name",

@@ -1,4 +1,4 @@
-"""The way of every request to an application: CORS, credentials, authentication, errors.
+"""Middleware around a service: CORS, authentication, errors.
 
 An application finds the principal in `scope["moldau.principal"]` and the credentials in
 `scope["moldau.credentials"]`, and may raise `ApiError`. Any other exception is a bug: it is logged, and the
@@ -29,7 +29,7 @@ _INTERNAL: Final = "Internal Server Error"
 _STOPPING: Final = "The service is shutting down; send the request to another instance, or retry later."
 
 
-class Gate:
+class ServiceMiddleware:
     """An ASGI application around the application of a service."""
 
     def __init__(

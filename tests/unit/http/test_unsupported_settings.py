@@ -8,11 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from moldau.http.without_effect import warn_of_settings
-from moldau.registry.command import SETTINGS as REGISTRY
-from moldau.registry.command import create_service
-from moldau.rest.command import SETTINGS as REST
-from moldau.rest.command import create_app
+from moldau.http.unsupported_settings import warn_of_settings
+from moldau.registry import wiring as registry
+from moldau.rest import wiring as rest
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -25,9 +23,9 @@ def test_the_registry_warns_without_secrets(caplog: pytest.LogCaptureFixture) ->
         "rest.servlet.initializor.classes": "",
     }
     with caplog.at_level(logging.WARNING):
-        create_service(properties, "1")
+        registry.create_service(properties, "1")
     first, second = caplog.messages
-    assert first.startswith("The setting resource.extension.class has no effect: classes of Java")
+    assert first.startswith("The setting resource.extension.class has no effect: Java classes")
     assert (
         second == "The setting metadata.encoder.secret has no effect: sensitive metadata is stored as it is."
     )
@@ -42,7 +40,7 @@ def test_the_proxy_warns_of_what_is_switched_on(caplog: pytest.LogCaptureFixture
         "response.http.headers.config": "add X-Frame-Options: DENY",
     }
     with caplog.at_level(logging.WARNING):
-        create_app(properties, "1")
+        rest.create_service(properties, "1")
     assert [message.split()[2] for message in caplog.messages] == [
         "api.v3.produce.rate.limit.enabled",
         "response.http.headers.config",
@@ -61,7 +59,7 @@ def test_known_names_without_effect_and_unknown_names_are_told_apart(
         "http2.enabled": "true",
     }
     with caplog.at_level(logging.WARNING):
-        create_service(properties, "1")
+        registry.create_service(properties, "1")
     assert caplog.messages == [
         "These settings have no effect here: http2.enabled, schema.cache.size, thread.pool.max.",
         "These settings are unknown; check their names: schema.compatability.level.",
@@ -75,7 +73,7 @@ def test_settings_of_the_page_are_not_unknown(page: str, caplog: pytest.LogCaptu
     )
     names = [name for cell in cells for name in re.findall(r"`([a-z][\w.]*[\w*])`", cell)]
     assert len(names) > 30
-    known = REGISTRY if page == "REGISTRY.md" else REST
+    known = (registry if page == "REGISTRY.md" else rest).SETTINGS
     with caplog.at_level(logging.WARNING):
         warn_of_settings({name.replace("*", "x"): "x" for name in names}, known)
     assert caplog.messages == []

@@ -11,6 +11,10 @@ class Clock(Protocol):
         """Wall-clock milliseconds since 1970: timestamps in records and files."""
         ...
 
+    def time_ns(self) -> int:
+        """Wall-clock nanoseconds since 1970: spans of traces."""
+        ...
+
     def monotonic(self) -> float:
         """Monotonic seconds: durations and deadlines."""
         ...
@@ -19,6 +23,9 @@ class Clock(Protocol):
 class SystemClock:
     def time_ms(self) -> int:
         return time.time_ns() // 1_000_000
+
+    def time_ns(self) -> int:
+        return time.time_ns()
 
     def monotonic(self) -> float:
         return time.monotonic()
@@ -33,6 +40,9 @@ class ManualClock:
 
     def time_ms(self) -> int:
         return self._time_ms
+
+    def time_ns(self) -> int:
+        return self.time_ms() * 1_000_000
 
     def monotonic(self) -> float:
         return self._monotonic

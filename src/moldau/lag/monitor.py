@@ -62,14 +62,11 @@ class LagMonitor:
         self.snapshot = LagSnapshot()
         #: Called with every change of a status, in the event loop of the monitor.
         self.on_change: list[Callable[[StatusChange], None]] = []
-        self._client = AsyncAdminClient(where)
-        cluster = self._client.cluster
         # A broker that hangs delays the round of all others, so it is given up soon.
-        longest_ms = max(self.rules.interval_ms, _LEAST_TIMEOUT_MS)
-        timeout_ms = min(cluster.settings.request_timeout_ms, longest_ms)
-        cluster.settings = replace(cluster.settings, request_timeout_ms=timeout_ms)
+        timeout_ms = max(self.rules.interval_ms, _LEAST_TIMEOUT_MS)
+        self._client = AsyncAdminClient(where, request_timeout_ms=timeout_ms)
         self._clock = clock or SystemClock()
-        self._collector = Collector(cluster, self._clock, groups, topics)
+        self._collector = Collector(self._client.cluster, self._clock, groups, topics)
         self._evaluator = LagEvaluator(self.rules)
         self._task: asyncio.Task[None] | None = None
         self._round_ended = asyncio.Event()

@@ -55,7 +55,10 @@ class Time:
         self._wall_shift_ms = 0
 
     def time_ms(self) -> int:
-        return time.time_ns() // 1_000_000 + self._wall_shift_ms
+        return self.time_ns() // 1_000_000
+
+    def time_ns(self) -> int:
+        return time.time_ns() + self._wall_shift_ms * 1_000_000
 
     def monotonic(self) -> float:
         return self._loop.time()

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import replace
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from moldau.base.errors import KafkaError
@@ -77,8 +78,12 @@ def _settings(where: Where) -> ClientSettings:
 class AsyncAdminClient:
     """Connects when first used. Close it, or use it in an `async with`."""
 
-    def __init__(self, where: Where) -> None:
-        self.cluster = Cluster(_settings(where))
+    def __init__(self, where: Where, *, request_timeout_ms: int | None = None) -> None:
+        """`request_timeout_ms` is used if it is less than that of the settings."""
+        settings = _settings(where)
+        if request_timeout_ms is not None and request_timeout_ms < settings.request_timeout_ms:
+            settings = replace(settings, request_timeout_ms=request_timeout_ms)
+        self.cluster = Cluster(settings)
 
     async def close(self) -> None:
         self.cluster.close()

@@ -12,9 +12,12 @@ from moldau.client.wire.cluster import Cluster
 from moldau.client.wire.errors import check, error_of
 from moldau.lag.collection.batches import MOST_GROUPS, Batches
 from moldau.lag.evaluation.observation import CLASSIC, CONSUMER, SHARE, STREAMS, Member
-from moldau.protocol.messages import share_group_describe, streams_group_describe
-from moldau.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
-from moldau.protocol.messages.describe_groups import DescribeGroupsRequest
+from moldau.protocol.messages import (
+    consumer_group_describe,
+    share_group_describe,
+    streams_group_describe,
+)
+from moldau.protocol.messages import describe_groups as describe_groups_api
 from moldau.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
 #: Protocol types of groups that commit offsets. Groups of Connect workers or registries do not.
@@ -87,7 +90,9 @@ async def _describe(
     cluster: Cluster, kind: str, node: int, names: list[str]
 ) -> dict[str, Described | KafkaError]:
     if kind == CONSUMER:
-        answer = await cluster.ask_node(node, ConsumerGroupDescribeRequest(group_ids=names))
+        answer = await cluster.ask_node(
+            node, consumer_group_describe.ConsumerGroupDescribeRequest(group_ids=names)
+        )
         return {each.group_id: _error(each) or _named(from_consumer(each, node)) for each in answer.groups}
     if kind == SHARE:
         answer = await cluster.ask_node(node, share_group_describe.ShareGroupDescribeRequest(group_ids=names))
@@ -96,13 +101,17 @@ async def _describe(
         request = streams_group_describe.StreamsGroupDescribeRequest(group_ids=names)
         answer = await cluster.ask_node(node, request)
         return {each.group_id: _error(each) or streams_description(each) for each in answer.groups}
-    answer = await cluster.ask_node(node, DescribeGroupsRequest(groups=names))
+    answer = await cluster.ask_node(node, describe_groups_api.DescribeGroupsRequest(groups=names))
     return {each.group_id: _error(each) or _named(from_classic(each, node)) for each in answer.groups}
 
 
-def _error(group: object) -> KafkaError | None:
-    code: int = getattr(group, "error_code", 0)
-    return error_of(code, getattr(group, "error_message", None)) if code else None
+def _error(
+    group: describe_groups_api.DescribedGroup
+    | consumer_group_describe.DescribedGroup
+    | share_group_describe.DescribedGroup
+    | streams_group_describe.DescribedGroup,
+) -> KafkaError | None:
+    return error_of(group.error_code, group.error_message) if group.error_code else None
 
 
 def _named(group: GroupDescription) -> Described:

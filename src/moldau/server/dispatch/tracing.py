@@ -12,7 +12,6 @@ no records.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -66,9 +65,15 @@ class RequestSampler:
 
 class RequestTracing:
     def __init__(
-        self, export: SpanExport, sampler: RequestSampler, metadata: MetadataPublisher, pool: Pool
+        self,
+        export: SpanExport,
+        sampler: RequestSampler,
+        metadata: MetadataPublisher,
+        clock: Clock,
+        pool: Pool,
     ) -> None:
         self._export = export
+        self._clock = clock
         self._sampler = sampler
         self._metadata = metadata
         self._pool = pool
@@ -89,7 +94,7 @@ class RequestTracing:
         }
         export = SpanExport(config["traces.otlp.endpoint"], "moldau-broker", resource)
         ratio, most = config["traces.sampling.ratio"], config.integer("traces.max.per.second")
-        return cls(export, RequestSampler(ratio, most, clock, randomness), metadata, pool)
+        return cls(export, RequestSampler(ratio, most, clock, randomness), metadata, clock, pool)
 
     def traced(self, handlers: Mapping[int, Handler]) -> dict[int, Handler]:
         """Return the handlers of a listener, those of Produce and Fetch with spans."""
@@ -107,7 +112,7 @@ class RequestTracing:
     def _produce(self, handler: Handler, context: RequestContext, request: ProduceRequest) -> HandlerResult:
         if not self._sampler.take():
             return handler(context, request)
-        start_ns = time.time_ns()
+        start_ns = self._clock.time_ns()
         # Before the handler, after which the bytes of the request may be reused.
         contexts = batch_contexts(_produced_batches(request))
         if not _is_recorded(contexts):
@@ -142,7 +147,7 @@ class RequestTracing:
     def _fetch(self, handler: Handler, context: RequestContext, request: FetchRequest) -> HandlerResult:
         if request.replica_id >= 0 or request.replica_state.replica_id >= 0:
             return handler(context, request)
-        return _observed(handler, context, request, partial(self._fetched, context, time.time_ns()))
+        return _observed(handler, context, request, partial(self._fetched, context, self._clock.time_ns()))
 
     def _fetched(
         self,
@@ -197,7 +202,7 @@ class RequestTracing:
                 **details,
             },
             start_ns=start_ns,
-            end_ns=time.time_ns(),
+            end_ns=self._clock.time_ns(),
             parent=parent,
             links=[each for each in contexts if each != parent],
             error=error,

@@ -25,6 +25,9 @@ class SimulatedClock:
     def time_ms(self) -> int:
         return EPOCH_MS + round(self.monotonic() * 1000) + self.offset_ms
 
+    def time_ns(self) -> int:
+        return self.time_ms() * 1_000_000
+
     def monotonic(self) -> float:
         return self._loop.time() * self.speed
 

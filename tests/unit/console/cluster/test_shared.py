@@ -20,6 +20,9 @@ class Clock:
     def time_ms(self) -> int:
         return int(self.now * 1000)
 
+    def time_ns(self) -> int:
+        return self.time_ms() * 1_000_000
+
 
 def test_viewers_share_a_request_and_its_answer_for_some_seconds() -> None:
     async def play() -> None:

@@ -32,8 +32,8 @@ Every node serves its metrics at `http://HOST:PORT/metrics` if `metrics.port` is
 - A family with the label `topic` that is marked *and total* also has a sample without it, the sum over all
   topics.
 - `metrics.max.topics` (1000) limits the topics with samples of their own to those with the most traffic,
-  `metrics.max.partitions` (10000) limits partitions, and partitions of groups. `moldau_metrics_omitted`
-  counts the rest.
+  `metrics.max.partitions` (10000) limits partitions to those of the topics with the most traffic, and the
+  partitions of groups. `moldau_metrics_omitted` counts the rest.
 - Metrics that clients push (KIP-714) are not in these tables: their names begin with `org_apache_kafka_`, and
   they have the labels `client_id` and `client_instance_id`.
 - A summary has the quantiles 0.5, 0.75, 0.95, 0.98, 0.99 and 0.999 of the last five minutes, exact to about

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -52,13 +53,14 @@ def test_the_topics_with_the_most_traffic_have_samples(bounded: MeasuredCluster)
     assert bounded.value(MESSAGES) >= 100
     assert bounded.value("moldau_metrics_omitted", kind="topics") >= 2
     sizes = bounded.families()["kafka_log_log_size"].samples
-    assert len(sizes) == 5
+    # Three of the topic with the most traffic, the others of the next one.
+    assert Counter(each.labels["topic"] for each in sizes) == {"t3": 3, "t2": 2}
     partitions = bounded.value("kafka_server_replicamanager_partitioncount")
     assert bounded.value("moldau_metrics_omitted", kind="partitions") == partitions - 5
 
 
 def test_two_thousand_partitions_are_served_in_slices() -> None:
-    """All have their samples, and no step of the scrape occupies the event loop for long."""
+    """All have their samples, and the event loop is not blocked for a second."""
     with measured_cluster(config={"offsets.topic.num.partitions": 1}) as measured:
         servers = {"bootstrap.servers": measured.cluster.bootstrap_servers}
         admin = AdminClient(servers)
@@ -76,7 +78,8 @@ def test_two_thousand_partitions_are_served_in_slices() -> None:
         assert len(lags) == 2000 and {line.rpartition(" ")[2] for line in lags} == {"0"}
         values = dict(line.rsplit(" ", 1) for line in lines if line.startswith("moldau_"))
         assert values['moldau_metrics_omitted{kind="group_lags"}'] == "0"
-        # An idle machine takes about 50 ms for the whole scrape, in slices of a few.
+        # Bounds that a busy machine keeps, too. How long a scrape takes on an idle one is measured by
+        # `make bench`, that it pauses by the unit tests of the collectors.
         assert float(values["moldau_metrics_scrape_seconds"]) < 1
         assert float(values["moldau_event_loop_lag_max_seconds"]) < 1
 

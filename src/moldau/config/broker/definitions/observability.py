@@ -38,7 +38,8 @@ CONFIGS: tuple[ConfigKey, ...] = (
         "metrics.max.partitions",
         INT,
         10_000,
-        "The maximum number of partitions, and of partitions of consumer groups, with metrics of their own.",
+        "The maximum number of partitions with metrics of their own, those of the topics with the most "
+        "traffic, and of partitions of consumer groups.",
         at_least(0),
         internal=True,
     ),

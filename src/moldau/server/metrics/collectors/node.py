@@ -129,14 +129,13 @@ class NodeCollector:
         scrape.add(controller.HEARTBEAT_AGE, age)
         topics = [topic for topic, _ in busiest(traffic, max_topics)]
         await collect_traffic(scrape, turn, traffic, max_topics)
-        await collect_replicas(scrape, turn, broker.replicas, topics, max_partitions)
+        shown = await collect_replicas(scrape, turn, broker.replicas, topics, max_partitions)
         self._collect_topics(scrape, broker, topics)
-        fetchers = broker.replicas.fetchers
-        await self._fetchers.collect(scrape, turn, fetchers, frozenset(topics), max_partitions)
+        await self._fetchers.collect(scrape, turn, broker.replicas.fetchers, shown)
         collect_logs(scrape, broker.logs)
         self._flushes.collect(scrape, broker.logs.open_files.flushes)
         if broker.tiered is not None:
-            collect_remote(scrape, broker.tiered, topics)
+            await collect_remote(scrape, turn, broker.tiered, topics)
         collect_fetch_sessions(scrape, broker.fetch_sessions)
         await turn.pause()
         if self._groups is not None:

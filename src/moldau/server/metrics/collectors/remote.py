@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from moldau.metrics.catalog import remote
 from moldau.metrics.exposition import Scrape
 from moldau.metrics.family import Family
+from moldau.server.metrics.slices import ScrapeSlice
 
 if TYPE_CHECKING:
     from moldau.server.tiered.tiered_storage import TieredStorage
@@ -33,7 +35,9 @@ _BEHIND: Final[tuple[tuple[Family, str], ...]] = (
 )
 
 
-def collect_remote(scrape: Scrape, tiered: TieredStorage, topics: Iterable[str]) -> None:
+async def collect_remote(
+    scrape: Scrape, turn: ScrapeSlice, tiered: TieredStorage, topics: Iterable[str]
+) -> None:
     """Collect the totals, and the samples of these topics."""
     shown = frozenset(topics)
     total = tiered.store.traffic.total()
@@ -43,14 +47,18 @@ def collect_remote(scrape: Scrape, tiered: TieredStorage, topics: Iterable[str])
         if topic in shown:
             for family, attribute in _TRAFFIC:
                 scrape.add(family, getattr(traffic, attribute), topic)
-    led = [each for each in tiered.partitions if each.is_led]
-    for family, attribute in _BEHIND:
-        by_topic: dict[str, int] = {}
-        for each in led:
-            by_topic[each.id.topic] = by_topic.get(each.id.topic, 0) + getattr(each, attribute)
-        scrape.add(family, sum(by_topic.values()))
-        for topic in sorted(shown & by_topic.keys()):
-            scrape.add(family, by_topic[topic], topic)
+        await turn.pause()
+    sums: defaultdict[str, list[int]] = defaultdict(lambda: [0] * len(_BEHIND))
+    for each in [each for each in tiered.partitions if each.is_led]:
+        of_topic = sums[each.id.topic]
+        for number, (_, attribute) in enumerate(_BEHIND):
+            of_topic[number] += getattr(each, attribute)
+        await turn.pause()
+    for number, (family, _) in enumerate(_BEHIND):
+        scrape.add(family, sum(of_topic[number] for of_topic in sums.values()))
+        for topic in sorted(shown & sums.keys()):
+            scrape.add(family, sums[topic][number], topic)
+        await turn.pause()
     scrape.add(remote.READER_QUEUE, tiered.store.pending_reads)
     scrape.add(remote.INDEX_CACHE_BYTES, tiered.store.indexes.total_bytes)
     scrape.add(remote.COPY_THROTTLED, tiered.leader.copy_quota.throttled_ms / 1000)

@@ -6,13 +6,16 @@ broker has thousands of partitions and each has many samples.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 
+from moldau.base.ids import TopicPartition
 from moldau.metrics.catalog import exporter, process, replicas
 from moldau.metrics.exposition import Scrape, escaped
 from moldau.metrics.family import Family
 from moldau.replication.partition import Partition
 from moldau.replication.replica_manager import ReplicaManager
+from moldau.replication.traffic import Traffic
 from moldau.server.metrics.slices import ScrapeSlice
 from moldau.server.partitions.fetch_sessions import FetchSessionCache
 from moldau.storage.log.log import Log
@@ -61,17 +64,29 @@ class ReplicaCounts:
 
 async def collect_replicas(
     scrape: Scrape, turn: ScrapeSlice, manager: ReplicaManager, topics: Iterable[str], max_partitions: int
-) -> None:
-    """Add the samples of all replicas; those of partitions only for `topics`, at most `max_partitions`."""
+) -> frozenset[TopicPartition]:
+    """Add the samples of all replicas; return the partitions that have their own.
+
+    These are the partitions of `topics`, at most `max_partitions`, those of the topics with the most traffic.
+    """
     counts, lines = ReplicaCounts(), PartitionLines(scrape)
-    shown, room = frozenset(topics), max_partitions
+    of_topics: dict[str, list[Partition]] = {topic: [] for topic in topics}
     for partition in list(manager):
-        own_samples = room > 0 and partition.topic_partition.topic in shown
-        room -= own_samples
-        _count(counts, partition, lines if own_samples else None)
+        own = of_topics.get(partition.topic_partition.topic)
+        if own is None:
+            _count(counts, partition, None)
+        else:
+            own.append(partition)
         await turn.pause()
+    candidates = list(chain.from_iterable(of_topics.values()))
+    if len(candidates) > max_partitions:
+        candidates = _busiest(of_topics, manager.traffic)
+    for number, partition in enumerate(candidates):
+        _count(counts, partition, lines if number < max_partitions else None)
+        await turn.pause()
+    shown = frozenset(each.topic_partition for each in candidates[:max_partitions])
     counts.add_to(scrape)
-    scrape.add(process.OMITTED, counts.partitions - (max_partitions - room), "partitions")
+    scrape.add(process.OMITTED, counts.partitions - len(shown), "partitions")
     changes = manager.changes
     scrape.add(replicas.ISR_SHRINKS, changes.isr_shrinks)
     scrape.add(replicas.ISR_EXPANDS, changes.isr_expands)
@@ -82,6 +97,14 @@ async def collect_replicas(
         await turn.pause()
     scrape.add(replicas.MAX_LAG, lag, _FETCHER)
     scrape.add(replicas.FAILED_PARTITIONS, manager.fetchers.failed_count, _FETCHER)
+    return shown
+
+
+def _busiest(of_topics: Mapping[str, Sequence[Partition]], traffic: Traffic) -> list[Partition]:
+    """Return the partitions in the order of the traffic of their topics."""
+    total = {topic: counted.bytes for topic, counted in traffic}
+    ranked = sorted(of_topics, key=lambda topic: (-total.get(topic, 0), topic))
+    return [partition for topic in ranked for partition in of_topics[topic]]
 
 
 def _count(counts: ReplicaCounts, partition: Partition, lines: PartitionLines | None) -> None:

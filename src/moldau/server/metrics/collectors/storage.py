@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from typing import Final
 from weakref import WeakKeyDictionary
 
+from moldau.base.ids import TopicPartition
 from moldau.metrics.catalog import replicas
 from moldau.metrics.exposition import Scrape, escaped
 from moldau.metrics.latencies import QUANTILES, Latencies, quantiles_ms
@@ -35,18 +36,16 @@ class FetcherCollector:
         scrape: Scrape,
         turn: ScrapeSlice,
         fetchers: Fetchers,
-        topics: AbstractSet[str],
-        max_partitions: int,
+        shown: AbstractSet[TopicPartition],
     ) -> None:
-        """Add the samples of the partitions of `topics`, up to `max_partitions`."""
+        """Add the rates, and the lag of the partitions in `shown`."""
         append, name = scrape.lines(replicas.FETCHER_LAG).append, replicas.FETCHER_LAG.name
-        rates, room = [], max_partitions
+        rates = []
         for fetcher in fetchers:
             rates.append(self._rate(fetcher).per_second(fetcher.requests))
             for followed in fetcher:
-                topic, index = followed.partition.topic_partition
-                if followed.lag is not None and topic in topics and room > 0:
-                    room -= 1
+                topic, index = place = followed.partition.topic_partition
+                if followed.lag is not None and place in shown:
                     labels = f'clientId="{fetcher.name}",topic="{escaped(topic)}",partition="{index}"'
                     append(f"{name}{{{labels}}} {followed.lag}")
                 await turn.pause()

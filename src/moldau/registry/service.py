@@ -19,15 +19,14 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Final, Protocol
 
 from moldau.base.clock import Clock
+from moldau.base.daemon_threads import DaemonThreads
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.json_log import event
 from moldau.http.errors import ApiError
 from moldau.registry.catch_up import CatchUp
-from moldau.registry.rehearsal import Rehearsals
 from moldau.registry.state import errors
 from moldau.registry.state.registry import Decision, Registry, RegistrySettings
 
@@ -98,7 +97,7 @@ class RegistryService:
         self._recovery: asyncio.Task[None] | None = None
         #: How often the state was discarded: a decision that saw an earlier one is not valid.
         self._recoveries = 0
-        self._rehearsals = Rehearsals()
+        self._precomputing = DaemonThreads(1, "moldau-registry")
         self.catch_up = CatchUp(log.read_to_end)
 
     @property
@@ -116,12 +115,12 @@ class RegistryService:
 
     async def close(self) -> None:
         await self.catch_up.close()
-        self._rehearsals.close()
+        self._precomputing.shutdown()
         if self._recovery is not None:
             self._recovery.cancel()
             await asyncio.gather(self._recovery, return_exceptions=True)
 
-    async def rehearse(self, decide: Decide) -> None:
+    async def precompute(self, decide: Decide) -> None:
         """Decide in a thread and discard the decision, so that the real one finds the expensive results.
 
         The state may change meanwhile, so nothing follows from it, except that a schema is invalid: what it
@@ -131,12 +130,13 @@ class RegistryService:
             await self.catch_up()
         await self._recovered()
         try:
-            await self._rehearsals.run(partial(decide, self.registry))
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(self._precomputing, decide, self.registry)
         except ApiError as error:
             if error.error_code == errors.INVALID_SCHEMA:
                 raise
         except (RuntimeError, LookupError) as error:
-            logger.debug("The state changed during a rehearsal: %r", error)
+            logger.debug("The state changed during a precomputation: %r", error)
 
     async def read(self, decide: Decide, *, immutable: bool = False) -> Decision:
         """Answer from the state, once it is acknowledged.

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
+from moldau.base.daemon_threads import DaemonThreads
 from moldau.base.errors import KafkaError
 from moldau.base.json_log import event
 from moldau.http.asgi import CREDENTIALS, JSON, Application, Receive, Scope, Send, send_response
@@ -14,7 +15,6 @@ from moldau.http.errors import ApiError, send_error
 from moldau.rest.engine.clients import ClientPool, Clients
 from moldau.rest.engine.instances import Instances
 from moldau.rest.engine.streams import Streams
-from moldau.rest.engine.threads import DaemonThreads
 from moldau.rest.errors import of_kafka
 from moldau.rest.formats.schemas import SchemaFormats
 from moldau.rest.request import Request, Response, check_json
@@ -45,7 +45,7 @@ class RestProxy:
 
     async def start(self, urls: Sequence[str]) -> None:
         """Create the clients; `KafkaError` if the cluster cannot be reached with the proxy's own login."""
-        self._pool = DaemonThreads(self.settings.consumer_threads)
+        self._pool = DaemonThreads(self.settings.consumer_threads, "moldau-rest")
         self.clients = ClientPool(self.settings)
         self.instances = Instances(self.settings, self._pool)
         self.streams = Streams(self.instances)

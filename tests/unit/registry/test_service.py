@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
+from moldau.http.errors import ApiError
+from moldau.registry.state import errors
 from moldau.registry.state.records import DamagedRecord
-from moldau.registry.state.registry import Decision
+from moldau.registry.state.registry import Decision, Registry
 from tests.harness.registry.application import Answer
 from tests.unit.registry.memory_log import MemoryLog, timed_out
 from tests.unit.registry.requests import TestRegistry, on_a_loop, record
@@ -181,6 +184,25 @@ async def test_metadata_that_names_no_version_is_stored_as_it_is() -> None:
         assert (answer.status, answer.json["version"]) == (200, number)
     again = await TestRegistry(registry.log).start()
     assert (await again.ask("GET", "/subjects/s/versions")).json == [1, 2, 3, 4]
+
+
+@on_a_loop
+async def test_of_a_precomputation_only_an_invalid_schema_matters() -> None:
+    service = (await TestRegistry().start()).service
+
+    def failing(error: Exception) -> Callable[[Registry], Decision]:
+        def decide(_: Registry) -> Decision:
+            raise error
+
+        return decide
+
+    for error in (errors.schema_not_found(), LookupError(), RuntimeError("changed during iteration")):
+        await service.precompute(failing(error))
+    with pytest.raises(ApiError, match="no schema"):
+        await service.precompute(failing(errors.invalid_schema("no schema")))
+    with pytest.raises(ZeroDivisionError):
+        await service.precompute(failing(ZeroDivisionError()))
+    await service.close()
 
 
 @on_a_loop

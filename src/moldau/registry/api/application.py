@@ -116,7 +116,7 @@ class RegistryApplication:
         if call.is_heavy(self._service.registry):
             if route.writes:
                 await self._service.require_leader()
-            await self._service.rehearse(decide)
+            await self._service.precompute(decide)
         if route.writes:
             return await self._service.write(decide)
         return await self._service.read(decide, immutable=route.is_immutable(call))

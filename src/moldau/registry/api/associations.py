@@ -187,7 +187,7 @@ class _Writes:
         try:
             await self.service.require_leader()
             if heavy:
-                await self.service.rehearse(decide)
+                await self.service.precompute(decide)
                 await self.service.require_leader()
         except NotLeader as error:
             if not self._has_written:

@@ -1,7 +1,7 @@
-"""A few threads for calls that wait for the network.
+"""A few threads for calls that take long: they wait for the network, or compute.
 
-They are daemons: a call to a cluster that does not answer must not keep the process from ending, as the
-threads of `ThreadPoolExecutor` do.
+They are daemons: such a call must not keep the process from ending, as those of `ThreadPoolExecutor` do.
+The queue is not bounded; callers wait for their calls, and calls that were cancelled are skipped.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ T = TypeVar("T")
 class DaemonThreads(Executor):
     """Threads are started when they are needed, up to a number."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, name: str) -> None:
         self._number = number
+        self._name = name
         self._calls: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
         self._started = 0
         self._idle = threading.Semaphore(0)
@@ -30,7 +31,7 @@ class DaemonThreads(Executor):
         self._calls.put((future, lambda: fn(*args, **kwargs)))
         if not self._idle.acquire(blocking=False) and self._started < self._number:
             self._started += 1
-            name = f"moldau-rest-{self._started}"
+            name = f"{self._name}-{self._started}"
             threading.Thread(target=self._work, name=name, daemon=True).start()
         return future
 
@@ -50,5 +51,8 @@ class DaemonThreads(Executor):
 def _run(future: Future[Any], work: Callable[[], Any]) -> None:
     try:
         future.set_result(work())
+    except StopIteration as error:
+        # A future of asyncio cannot have one.
+        future.set_exception(RuntimeError(repr(error)))
     except Exception as error:  # noqa: BLE001  the caller gets it
         future.set_exception(error)

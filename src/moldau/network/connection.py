@@ -156,8 +156,9 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def buffer_bytes(self) -> int:
-        """The size of the receive buffer."""
-        return self._frames.size
+        """The memory for received data, with that of TLS."""
+        of_tls = 0 if self._transport is None else self._transport.get_extra_info("buffer_bytes", 0)
+        return self._frames.size + int(of_tls)
 
     @property
     def unsent_bytes(self) -> int:

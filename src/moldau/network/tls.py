@@ -6,8 +6,11 @@ A `TlsLayer` is the protocol of the socket's transport and the transport of the 
 
 Reading. All layers of a thread receive into one buffer; its bytes are decrypted at once into the buffer of
 the protocol above. Writing. Data waits unencrypted, as views of mapped files, while the socket does not
-accept more, and is encrypted in pieces that the socket sends while the next one is encrypted; after each
-piece other connections have their turn.
+accept more, and is encrypted in turns that the socket sends while the next one is encrypted; after each turn
+other connections have theirs.
+
+A `MemoryBIO` never shrinks. It is filled and emptied in small pieces, so that a connection that has once
+transferred much does not keep the memory.
 
 Invariants:
 
@@ -35,9 +38,15 @@ _RECEIVE_BYTES = 256 * 1024
 #: Smaller parts are encrypted together: each call makes at least one TLS record.
 _SMALL_BYTES = 16 * 1024
 #: Encrypted in one turn of the loop. The loop writes to sockets at the end of a turn, so the peer decrypts a
-#: piece while the next one is encrypted; a megabyte at a time made consuming a third slower.
-_PIECE_BYTES = 256 * 1024
+#: part while the next one is encrypted; a megabyte at a time made consuming a third slower.
+_TURN_BYTES = 256 * 1024
+#: What a `MemoryBIO` is filled with at a time, in plain text and encrypted.
+_PIECE_BYTES = 32 * 1024
+_ENCRYPTED_PIECE_BYTES = 16 * 1024
+#: What a connection costs after its first bytes: the session and both `MemoryBIO`, without data that waits.
+_SESSION_BYTES = 48 * 1024
 _HIGH_WATER = 256 * 1024
+_EMPTY = memoryview(b"")
 #: The first byte of a TLS record that begins a handshake.
 _HANDSHAKE_RECORD = 0x16
 
@@ -73,6 +82,7 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
         "_transport",
         "_unsent",
         "_unsent_bytes",
+        "_waiting",
     )
 
     def __init__(
@@ -102,6 +112,8 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
         self._session: ssl.SSLObject | None = None
         self._incoming: ssl.MemoryBIO | None = None
         self._outgoing: ssl.MemoryBIO | None = None
+        #: Received bytes that are not in `_incoming` yet.
+        self._waiting = _EMPTY
         self._secured = False
         self._deadline: asyncio.TimerHandle | None = None
         self._failure: Exception | None = None
@@ -134,18 +146,19 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
         self._secured = False
         self._unsent.clear()
         self._unsent_bytes = 0
+        self._waiting = _EMPTY
         self._protocol.connection_lost(self._failure or exc)
         # A connection refers to this layer and the reverse: without the session it is small.
         self._session = self._incoming = self._outgoing = None
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return _receive_buffer()
+        # Until the handshake is complete, the rest stays in the socket.
+        return _receive_buffer() if self._secured else _receive_buffer()[:_ENCRYPTED_PIECE_BYTES]
 
     def buffer_updated(self, nbytes: int) -> None:
         received = _receive_buffer()[:nbytes]
         if self._secured:
-            cast(ssl.MemoryBIO, self._incoming).write(received)
-            self._decrypt()
+            self._received(received)
         elif not self._closing:
             self._received_handshake(received)
 
@@ -170,6 +183,8 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         if name == "ssl_object":
             return self._session
+        if name == "buffer_bytes":
+            return self._buffer_bytes()
         return default if self._transport is None else self._transport.get_extra_info(name, default)
 
     def is_closing(self) -> bool:
@@ -312,6 +327,26 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
 
     # Reading.
 
+    def _received(self, received: memoryview) -> None:
+        self._waiting = memoryview(bytes(self._waiting) + received) if self._waiting else received
+        self._decrypt()
+        # What is left because the protocol above has paused leaves the buffer that all layers share.
+        self._waiting = memoryview(bytes(self._waiting)) if self._waiting else _EMPTY
+
+    def _feed(self) -> bool:
+        """Move the next received bytes to where OpenSSL reads them; return False if there are none."""
+        waiting = self._waiting
+        if not waiting:
+            return False
+        cast(ssl.MemoryBIO, self._incoming).write(waiting[:_ENCRYPTED_PIECE_BYTES])
+        self._waiting = waiting[_ENCRYPTED_PIECE_BYTES:]
+        return True
+
+    def _buffer_bytes(self) -> int:
+        if self._session is None:
+            return 0
+        return _SESSION_BYTES + len(self._waiting) + self._unsent_bytes
+
     def _decrypt(self) -> None:
         """Deliver what is received, unless the protocol above has paused."""
         protocol = self._protocol
@@ -337,15 +372,18 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
         filled, size = 0, len(room)
         try:
             while filled < size:
-                count: int = read(size - filled, room[filled:])
+                if not incoming.pending and not session.pending() and not self._feed():
+                    return filled, True
+                try:
+                    count: int = read(size - filled, room[filled:])
+                except ssl.SSLWantReadError:
+                    if self._feed():
+                        continue
+                    return filled, True
                 if not count:
                     self._loop.call_soon(self._peer_closed)
                     return filled, True
                 filled += count
-                if not incoming.pending and not session.pending():
-                    return filled, True
-        except ssl.SSLWantReadError:
-            return filled, True
         except ssl.SSLError as error:
             self._loop.call_soon(self._fail, error)
             return filled, True
@@ -381,16 +419,19 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
             self._finish()
 
     def _encrypt_turn(self) -> None:
-        session = cast(ssl.SSLObject, self._session)
-        left = _PIECE_BYTES
+        session, outgoing = cast(ssl.SSLObject, self._session), cast(ssl.MemoryBIO, self._outgoing)
+        left = _TURN_BYTES
+        encrypted: list[bytes] = []
         try:
             while self._unsent and not self._below_paused and left > 0:
                 piece = self._next_piece()
                 left -= len(piece)
                 session.write(piece)
+                encrypted.append(outgoing.read())
         except ssl.SSLError as error:
             self._fail(error)
-        self._flush()
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.writelines(encrypted)
 
     def _next_piece(self) -> Buffer:
         """Take the next data to encrypt: a part of a large piece, or several small ones."""

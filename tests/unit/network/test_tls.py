@@ -68,6 +68,8 @@ class Peer(asyncio.BufferedProtocol):
         self.arrived = asyncio.Event()
         self.paused = False
         self.pauses = 0
+        #: Paused after each piece, for a millisecond.
+        self.pauses_reading_of: asyncio.Transport | None = None
         self._echo = echo
         self._buffer = bytearray(50_001)
 
@@ -85,6 +87,9 @@ class Peer(asyncio.BufferedProtocol):
         data = bytes(self._buffer[:nbytes])
         self.received += data
         self.arrived.set()
+        if self.pauses_reading_of is not None:
+            self.pauses_reading_of.pause_reading()
+            asyncio.get_running_loop().call_later(0.001, self.pauses_reading_of.resume_reading)
         if self._echo and self.transport is not None:
             self.transport.write(data)
 
@@ -203,6 +208,28 @@ def test_writing_pauses_while_the_peer_does_not_read(
                 await asyncio.sleep(0.001)
             assert server.transport.get_write_buffer_size() == 0
             assert server.pauses == 1
+
+    run(test)
+
+
+def test_nothing_is_lost_while_the_receiver_pauses(
+    run: Callable[[Test], None], server_side: ssl.SSLContext, client_side: ssl.SSLContext
+) -> None:
+    """The receiver pauses in the middle of what arrived at once, and two layers share the receive buffer."""
+
+    async def test() -> None:
+        served = Served(server_side)
+        async with serving(served) as port:
+            pairs = [await connect(client_side, port) for _ in range(2)]
+            for peer, layer in pairs:
+                peer.pauses_reading_of = layer
+            sent = [random.Random(number).randbytes(3_000_003) for number in range(2)]
+            for server, data in zip(served.peers, sent, strict=True):
+                assert server.transport is not None
+                server.transport.write(data)
+            for (peer, _), data in zip(pairs, sent, strict=True):
+                await peer.has(len(data))
+                assert peer.received == data
 
     run(test)
 

@@ -8,12 +8,19 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from moldau.metadata.image import ResourceType
 from moldau.network.client import NodeConnection
 from moldau.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from moldau.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from moldau.server.node import Node
 from moldau.server.tiered.partitions import TieredPartition
 from moldau.server.tiered.tiered_storage import TieredStorage
+from moldau.storage.log.log import Log
 from tests.harness.nodes.node import connected, running_node
 from tests.harness.tiered.faulty_store import FaultyStore
 from tests.harness.tiered.worlds import SEGMENT_BYTES, tiered_config
@@ -21,6 +28,7 @@ from tests.harness.wire.batches import batch
 from tests.harness.wire.requests import produce_request
 
 _BATCH_BYTES = 600_000
+_SET = 0
 _TIERED = {
     "remote.storage.enable": "true",
     "segment.bytes": str(SEGMENT_BYTES),
@@ -75,9 +83,22 @@ class TieredNode:
         (found,) = [each for each in self.tiered.partitions if each.id.topic == topic]
         return found
 
+    def log(self, topic: str) -> Log:
+        return self.node.broker.replicas.by_name(topic, 0).usable_log()
+
     def local_start(self, topic: str) -> int:
-        log = self.node.broker.replicas.by_name(topic, 0).usable_log()
-        return log.local_log_start_offset
+        return self.log(topic).local_log_start_offset
+
+    async def alter(self, topic: str, configs: dict[str, str]) -> None:
+        """Set configs of a topic."""
+        changes = [
+            AlterableConfig(name=name, config_operation=_SET, value=text) for name, text in configs.items()
+        ]
+        resource = AlterConfigsResource(
+            resource_type=ResourceType.TOPIC, resource_name=topic, configs=changes
+        )
+        answer = await self.connection.call(IncrementalAlterConfigsRequest(resources=[resource]))
+        assert answer.responses[0].error_code == 0, answer.responses[0].error_message
 
     async def fetch(self, *asked: tuple[bytes, int], wait_ms: int = 0, min_bytes: int = 1) -> Any:
         """Fetch partition 0 of topics from offsets."""

@@ -14,7 +14,7 @@ from moldau.base.errors import KafkaError
 from moldau.base.ids import TopicId
 from moldau.base.json_log import event
 from moldau.server.services import NodeServices
-from moldau.server.tiered.leader_work import LeaderWork
+from moldau.server.tiered.deletion import RemoteDeletion
 from moldau.server.tiered.metadata import RemoteLogMetadata
 from moldau.server.tiered.metadata_feed import MetadataFeed
 from moldau.tiered.state.segments import PartitionId, RemoteSegment
@@ -27,10 +27,10 @@ _MAX_REMEMBERED = 10_000
 
 
 class Leftovers:
-    def __init__(self, services: NodeServices, metadata: RemoteLogMetadata, leader: LeaderWork) -> None:
+    def __init__(self, services: NodeServices, metadata: RemoteLogMetadata, deletion: RemoteDeletion) -> None:
         self._services = services
         self._metadata = metadata
-        self._leader = leader
+        self._deletion = deletion
         self._deleted: dict[TopicId, None] = {}
         self._running: set[int] = set()
 
@@ -88,7 +88,7 @@ class Leftovers:
             for segment in segments:
                 if not self._metadata.topic.leads(feed.index) or self._is_tiered(segment.partition_id):
                     return
-                await self._leader.delete(segment)
+                await self._deletion.delete(segment)
         except (KafkaError, RemoteStoreError) as error:
             logger.warning(
                 "the remote segments of %s are deleted later: %s",

@@ -75,6 +75,15 @@ class RemoteLogMetadata:
         feed = self._feed_of(partition_id)
         return None if feed is None else feed.log(partition_id)
 
+    def loaded(self, partition_id: PartitionId) -> RemoteLog:
+        """Return the remote log of a partition; a retriable error while it is loading."""
+        remote = self.log(partition_id)
+        if remote is None:
+            raise KafkaError(
+                ErrorCode.REPLICA_NOT_AVAILABLE, f"the remote log of {partition_id} is still loading"
+            )
+        return remote
+
     async def synchronize(self, partition_id: PartitionId) -> RemoteLog:
         """Return the remote log with everything that was committed before this call."""
         await self.topic.ensure()

@@ -194,7 +194,7 @@ class RemoteReads:
     async def _read(
         self, log: Log, partition_id: PartitionId, offset: int, max_bytes: int, *, committed: bool
     ) -> RemoteFetch:
-        remote = self._remote(partition_id)
+        remote = self._metadata.loaded(partition_id)
         bound = log.last_stable_offset if committed else log.high_watermark
         wanted = offset
         for _ in range(_MAX_SKIPPED):
@@ -224,14 +224,6 @@ class RemoteReads:
         if committed and found.data:
             aborted = await self._aborted(log, remote, segment, offset, found.next_offset)
         return RemoteFetch(found, aborted)
-
-    def _remote(self, partition_id: PartitionId) -> RemoteLog:
-        remote = self._metadata.log(partition_id)
-        if remote is None:
-            raise KafkaError(
-                ErrorCode.REPLICA_NOT_AVAILABLE, f"the remote log of {partition_id} is still loading"
-            )
-        return remote
 
     def _segment(self, log: Log, remote: RemoteLog, offset: int) -> RemoteSegment:
         segment = remote.lookup(log.leader_epochs.epoch_for(offset), offset)
@@ -283,7 +275,7 @@ class RemoteReads:
 
     async def offset_for_timestamp(self, partition: Partition, timestamp: int) -> TimestampOffset | None:
         """Return the first record of the remote tier with this timestamp or a later one."""
-        log, remote = partition.usable_log(), self._remote(_id_of(partition))
+        log, remote = partition.usable_log(), self._metadata.loaded(_id_of(partition))
         timeout_ms = self._settings.integer("remote.list.offsets.request.timeout.ms")
         lineage = with_records(log.leader_epochs.entries)
         try:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from moldau.base.errors import KafkaError
 from moldau.base.ids import TopicId
@@ -19,13 +21,16 @@ from moldau.replication.partition import Partition
 from moldau.replication.replica_manager import ReplicaManager
 from moldau.server.brokers.high_watermarks import LeaderHighWatermarks
 from moldau.server.services import NodeServices
+from moldau.server.tiered.copy_task import CopyTask
+from moldau.server.tiered.deletion import RemoteDeletion
+from moldau.server.tiered.expiration_task import ExpirationTask
 from moldau.server.tiered.follower_state import FollowerState
-from moldau.server.tiered.leader_work import LeaderWork
+from moldau.server.tiered.leader_state import LeaderState
 from moldau.server.tiered.leftovers import Leftovers
 from moldau.server.tiered.metadata import RemoteLogMetadata
 from moldau.server.tiered.metadata_topic import NAME, MetadataTopic
 from moldau.server.tiered.orphans import Orphans
-from moldau.server.tiered.partitions import TieredPartition
+from moldau.server.tiered.partitions import Attempts, TieredPartition
 from moldau.server.tiered.quota import RemoteQuota
 from moldau.server.tiered.reads import RemoteReads
 from moldau.server.tiered.settings import TieredSettings
@@ -71,8 +76,10 @@ class TieredStorage:
         self.metadata = RemoteLogMetadata(topic, settings, clock, services.id)
         self.reads = RemoteReads(self.metadata, self.store, settings, self.fetch_quota, clock)
         self.follower_state = FollowerState(self.metadata, self.store)
-        self.leader = LeaderWork(services, self.metadata, self.store, settings)
-        self._leftovers = Leftovers(services, self.metadata, self.leader)
+        state, deletion = LeaderState(self.metadata), RemoteDeletion(self.metadata, self.store)
+        self.copy_task = CopyTask(services, self.metadata, self.store, settings, state, deletion)
+        self.expiration_task = ExpirationTask(clock, settings, state, deletion, self.copy_task.in_progress)
+        self._leftovers = Leftovers(services, self.metadata, deletion)
         self.orphans = Orphans(self.metadata, self.store, settings, clock)
         self._partitions: dict[tuple[TopicId, int], TieredPartition] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -155,30 +162,43 @@ class TieredStorage:
         if self._partitions:
             await self.metadata.topic.ensure()
         await self.metadata.refresh()
-        now = self._services.clock.monotonic()
         for tiered in self._partitions.values():
-            if tiered.is_due(now) and tiered.partition.log is not None:
-                self._start(tiered)
+            if tiered.partition.log is None:
+                continue
+            if tiered.is_led:
+                self._start(tiered, tiered.copies, self.copy_task.run)
+                self._start(tiered, tiered.expirations, self.expiration_task.run)
+            else:
+                self._start(tiered, tiered.follows, self._follow)
         self._leftovers.start(self._tasks)
         self.orphans.start(self._tasks)
 
-    def _start(self, tiered: TieredPartition) -> None:
-        tiered.busy = True
-        task = asyncio.create_task(self._work(tiered))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    def _start(
+        self,
+        tiered: TieredPartition,
+        attempts: Attempts,
+        run: Callable[[TieredPartition], Coroutine[Any, Any, None]],
+    ) -> None:
+        """Start a task of a partition if it is due."""
+        if attempts.is_due(self._services.clock.monotonic()):
+            attempts.is_running = True
+            task = asyncio.create_task(self._attempt(tiered, attempts, run))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
-    async def _work(self, tiered: TieredPartition) -> None:
+    async def _attempt(
+        self,
+        tiered: TieredPartition,
+        attempts: Attempts,
+        run: Callable[[TieredPartition], Coroutine[Any, Any, None]],
+    ) -> None:
         try:
-            if tiered.is_led:
-                await self.leader.run(tiered)
-            else:
-                await self._follow(tiered)
-            tiered.succeeded()
+            await run(tiered)
+            attempts.succeeded()
         except (KafkaError, RemoteStoreError, OSError) as error:
-            tiered.failed(error, self._services.clock)
+            attempts.failed(tiered.id, error, self._services.clock)
         finally:
-            tiered.busy = False
+            attempts.is_running = False
 
     async def _follow(self, tiered: TieredPartition) -> None:
         """Let a follower delete locally what its leader has copied."""

@@ -61,4 +61,4 @@ async def collect_remote(
         await turn.pause()
     scrape.add(remote.READER_QUEUE, tiered.store.pending_reads)
     scrape.add(remote.INDEX_CACHE_BYTES, tiered.store.indexes.total_bytes)
-    scrape.add(remote.COPY_THROTTLED, tiered.leader.copy_quota.throttled_ms / 1000)
+    scrape.add(remote.COPY_THROTTLED, tiered.copy_task.quota.throttled_ms / 1000)

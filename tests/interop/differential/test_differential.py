@@ -16,14 +16,16 @@ from typing import NamedTuple
 
 import pytest
 
+from moldau.base.errors import ErrorCode
 from moldau.protocol.apis import APIS
 from moldau.protocol.messages.api_versions import ApiVersionsRequest
-from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from moldau.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from moldau.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from moldau.server.dispatch.apis import served_apis
 from moldau.server.settings import BROKER, CONTROLLER
 from moldau.testing import Cluster
 from tests.harness.apache.node import ApacheCluster
+from tests.harness.waiting import eventually
 from tests.harness.wire.wire import Wire
 from tests.interop.conftest import Node
 from tests.interop.differential.broker import Asked, Broker
@@ -340,13 +342,23 @@ def test_answers_match_after_a_restart(apache: Node, moldau: Node) -> None:
         described = broker.call(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 12)
         broker.knows(topic, described.topics[0].topic_id)
         now = described.topics[0].partitions[0].leader_epoch
+
+        def fetch(epoch: int, version: int) -> FetchResponse:
+            asked = FetchPartition(
+                partition=0, fetch_offset=0, partition_max_bytes=1000, current_leader_epoch=epoch
+            )
+            topics = [FetchTopic(topic=topic, topic_id=broker.topic_ids[topic], partitions=[asked])]
+            response: FetchResponse = broker.call(FetchRequest(min_bytes=0, topics=topics), version)
+            return response
+
+        def is_applied() -> bool:
+            return fetch(now, 12).responses[0].partitions[0].error_code != ErrorCode.UNKNOWN_LEADER_EPOCH
+
+        # Apache Kafka answers Metadata with the new epoch before its replicas know it.
+        eventually(is_applied, what="the leader knows its epoch")
         for version in (9, 12, 15, 16, 18):
             for label, epoch in (("old", 0), ("present", now), ("future", now + 1)):
-                asked = FetchPartition(
-                    partition=0, fetch_offset=0, partition_max_bytes=1000, current_leader_epoch=epoch
-                )
-                topics = [FetchTopic(topic=topic, topic_id=broker.topic_ids[topic], partitions=[asked])]
-                answer = broker.call(FetchRequest(min_bytes=0, topics=topics), version)
+                answer = fetch(epoch, version)
                 for partition in answer.responses[0].partitions:
                     leader = partition.current_leader
                     if leader.leader_epoch == now:

@@ -1,7 +1,7 @@
 """A connector that is assigned to this worker: its instance runs here and plans the tasks.
 
 A slot is an actor like that of a task: `want` sets configuration and target state, one coroutine brings them
-about. The connector's own code runs in a thread, so that a slow one delays no other.
+about. The connector's own code runs in threads of its own, so that a slow one delays no other.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from moldau.base.errors import KafkaError
 from moldau.http.errors import ApiError
@@ -19,11 +19,14 @@ from moldau.pipelines.connect.plugins import Plugins, java_name
 from moldau.pipelines.connect.sdk import Connector, SinkConnector
 from moldau.pipelines.connect.storage.status_state import State
 from moldau.pipelines.connect.storage.types import Properties, TargetState
+from moldau.pipelines.connect.worker.calls import call_in_thread
 from moldau.pipelines.connect.worker.reports import Reports
 from moldau.pipelines.connect.worker.retries import Backoff, may_pass
 from moldau.pipelines.connect.worker.task.run import trace_of
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 _FIRST_RETRY_S: Final = 0.25
 _STATES: Final = {
@@ -74,6 +77,7 @@ class ConnectorSlot:
         self._connector: Connector | None = None
         self._current: Wanted | None = None
         self._failed = False
+        self._abandoned = False
         self._restart = False
         self._plan = False
         self._retry_s = 0.0
@@ -84,6 +88,9 @@ class ConnectorSlot:
         self._changed = asyncio.Event()
         self._settled = asyncio.Event()
         self._actor = asyncio.create_task(self._act())
+
+    def __str__(self) -> str:
+        return f"Connector {self.name}"
 
     def want(self, wanted: Wanted | None, *, exists: bool = True) -> None:
         if wanted != self._wanted or wanted is None:
@@ -112,14 +119,23 @@ class ConnectorSlot:
     async def ended(self) -> None:
         await asyncio.wait([self._actor])
 
+    async def abandon(self) -> None:
+        """Give up waiting for a connector that does not stop: report its end, and nothing afterwards."""
+        self._abandoned = True
+        await self._unassign()
+
+    async def _unassign(self) -> None:
+        if self._exists and not self._failed:
+            await self._reports.unassign_connector(self.name, self.version)
+
     async def _act(self) -> None:
         while True:
             self._changed.clear()
             wanted = self._wanted
             if wanted is None:
                 await self._stop()
-                if self._exists and not self._failed:
-                    await self._reports.unassign_connector(self.name, self.version)
+                if not self._abandoned:
+                    await self._unassign()
                 self._settled.set()
                 return
             try:
@@ -131,6 +147,8 @@ class ConnectorSlot:
                 self._retry_s = self._backoff.failed()
                 logger.warning("The tasks of connector %s are not configured yet: %s", self.name, error)
             except Exception as error:  # noqa: BLE001 - whatever a connector raises is its status
+                if self._wanted is None:
+                    continue
                 if may_pass(error):
                     self._try_again(error)
                 else:
@@ -171,6 +189,9 @@ class ConnectorSlot:
             self._restart = self._failed = False
             if wanted.target is TargetState.STARTED and self._connector is None:
                 await self._start(wanted.config)
+            if self._wanted is None:
+                # It was taken away meanwhile: the state is that of its next owner.
+                return
             self._current = wanted
             self._reason = None
             self._reports.connector(self.name, _STATES[wanted.target], self._version_of(wanted.config))
@@ -191,17 +212,20 @@ class ConnectorSlot:
         connector = self._plugins.connector(config["connector.class"])
         self.version = connector.version
         context = _Context(self, asyncio.get_running_loop())
-        await asyncio.to_thread(connector.start, self._resolve(config), context)
+        await self._call(connector.start, self._resolve(config), context)
         self._connector = connector
 
     async def _stop(self) -> None:
         connector, self._connector = self._connector, None
         if connector is not None:
             try:
-                await asyncio.to_thread(connector.stop)
+                await self._call(connector.stop)
             except Exception as error:  # noqa: BLE001 - a connector that cannot stop is gone nevertheless
                 reason = self._reports.hide(str(error))
                 logger.warning("Connector %s failed to stop: %s", self.name, reason)
+
+    async def _call(self, method: Callable[..., T], *arguments: object) -> T:
+        return await call_in_thread(f"connector {self.name}", method, *arguments)
 
     async def _plan_tasks(self, config: Properties) -> None:
         connector = self._connector
@@ -209,12 +233,14 @@ class ConnectorSlot:
             return
         common = parse_common(self._resolve(config))
         most = common["tasks.max"]
-        configs = await asyncio.to_thread(connector.task_configs, most)
+        configs = await self._call(connector.task_configs, most)
         if len(configs) > most and common["tasks.max.enforce"]:
             raise ConnectError(
                 f"The connector {self.name} has generated {len(configs)} tasks, which is greater than "
                 f"{most}, the maximum number of tasks it is configured to create. "
             )
+        if self._wanted is None:
+            return
         try:
             await self._put_tasks(self.name, [_task_config(connector, config, each) for each in configs])
         except (KafkaError, ApiError, OSError, TimeoutError) as error:

@@ -25,6 +25,7 @@ from moldau.pipelines.connect.storage.status_state import State, Status, topic_r
 from moldau.pipelines.connect.storage.store import Store
 from moldau.pipelines.connect.storage.types import Properties, TargetState, TaskId
 from moldau.pipelines.connect.worker.assignment import Group
+from moldau.pipelines.connect.worker.calls import call_in_thread
 from moldau.pipelines.connect.worker.cleanup import Cleanup
 from moldau.pipelines.connect.worker.group.fencing import Fencing
 from moldau.pipelines.connect.worker.hosting.host import TaskHost
@@ -38,6 +39,8 @@ from moldau.pipelines.connect.worker.validation import Validation, errors_of, hi
 logger = logging.getLogger(__name__)
 
 _SETTLE_S: Final = 30.0
+#: Validations at the same time; some wait for targets that do not answer.
+_MOST_VALIDATIONS: Final = 64
 
 
 class NotLeader(Exception):
@@ -91,6 +94,7 @@ class Herder:
         self.group = group
         self.loggers = Loggers()
         self.validation = Validation(plugins, settings)
+        self._validating = asyncio.Semaphore(_MOST_VALIDATIONS)
         self._workers = workers
         self._cleanup = Cleanup(store, reports.worker_id, lambda: group.leads)
         self.runtime = Runtime(
@@ -207,7 +211,8 @@ class Herder:
         """Return the validation of a configuration; `ApiError` 400 if its class is unknown."""
         try:
             resolved = self.providers.resolve(config)
-            infos = await asyncio.to_thread(self.validation.validate, resolved)
+            async with self._validating:
+                infos = await call_in_thread("validation", self.validation.validate, resolved)
         except ConnectError as error:
             raise bad_request(self.providers.hide(str(error))) from None
         hide_secrets(infos, config, self.providers.hide)

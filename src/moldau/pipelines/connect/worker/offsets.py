@@ -14,6 +14,7 @@ from moldau.pipelines.connect.data.errors import ConnectError
 from moldau.pipelines.connect.sdk import SinkConnector, SourceConnector
 from moldau.pipelines.connect.storage.status_state import State
 from moldau.pipelines.connect.storage.types import Properties, TargetState
+from moldau.pipelines.connect.worker.calls import call_in_thread
 from moldau.pipelines.connect.worker.herder import Herder, bad_request, not_found
 from moldau.pipelines.connect.worker.task.clients import group_id, shared_properties
 
@@ -109,7 +110,7 @@ class ConnectorOffsets:
         self, name: str, connector: SourceConnector, config: Mapping[str, str], entries: Entries
     ) -> bool:
         try:
-            known = await asyncio.to_thread(connector.alter_offsets, config, entries)
+            known = await call_in_thread(f"offsets {name}", connector.alter_offsets, config, entries)
         except ConnectError as error:
             raise ApiError(500, 500, str(error)) from None
         if self._herder.settings.exactly_once:
@@ -152,7 +153,7 @@ class ConnectorOffsets:
         connector: SinkConnector, config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None]
     ) -> bool:
         try:
-            return await asyncio.to_thread(connector.alter_offsets, config, offsets)
+            return await call_in_thread("offsets of a sink", connector.alter_offsets, config, offsets)
         except ConnectError as error:
             raise ApiError(500, 500, str(error)) from None
 

@@ -7,7 +7,9 @@ called after every change and does nothing but set wanted states, so it may be c
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final
 
 from moldau.config.providers import ConfigProviders
 from moldau.pipelines.connect.config.worker import WorkerSettings
@@ -24,6 +26,11 @@ from moldau.pipelines.connect.worker.hosting.host import TaskHost
 from moldau.pipelines.connect.worker.reports import Reports
 from moldau.pipelines.connect.worker.task.spec import TaskSpec
 from moldau.pipelines.connect.worker.task_slot import TaskSlot
+
+logger = logging.getLogger(__name__)
+
+#: How long the host of a task takes to interrupt it, beside its time to stop.
+_INTERRUPT_S: Final = 6.0
 
 
 class Runtime:
@@ -72,18 +79,25 @@ class Runtime:
         """Stop everything that runs here; it remains configured."""
         slots: list[ConnectorSlot | TaskSlot] = [*self.tasks.values(), *self.connectors.values()]
         self.tasks, self.connectors = {}, {}
-        for slot in slots:
-            slot.want(None)
-        await asyncio.gather(*(slot.ended() for slot in slots))
+        await self._end(slots)
 
     async def revoke(self, connectors: list[str], tasks: list[TaskId]) -> None:
-        """Stop connectors and tasks that another worker will run, and wait until they have stopped."""
+        """Stop connectors and tasks that another worker will run, and wait until they have stopped.
+
+        One that hangs does not hold the rebalance of all workers: after a while it is abandoned.
+        """
         slots: list[ConnectorSlot | TaskSlot] = []
         slots += [self.tasks.pop(each) for each in tasks if each in self.tasks]
         slots += [self.connectors.pop(each) for each in connectors if each in self.connectors]
+        await self._end(slots)
+
+    async def _end(self, slots: Sequence[ConnectorSlot | TaskSlot]) -> None:
         for slot in slots:
             slot.want(None)
-        await asyncio.gather(*(slot.ended() for slot in slots))
+        patience_s = self._settings.shutdown_timeout_s
+        await asyncio.gather(
+            *(_end(slot, patience_s + (_INTERRUPT_S if isinstance(slot, TaskSlot) else 0)) for slot in slots)
+        )
 
     async def tasks_stopped(self, connector: str) -> None:
         """Wait until the tasks of a connector that are not wanted any more have stopped here."""
@@ -174,3 +188,11 @@ class Runtime:
             return None
         plugin = self._plugins.connector(connector["connector.class"])
         return transactional_id(group.group_id, task) if isinstance(plugin, SourceConnector) else None
+
+
+async def _end(slot: ConnectorSlot | TaskSlot, timeout_s: float) -> None:
+    try:
+        await asyncio.wait_for(slot.ended(), timeout_s)
+    except TimeoutError:
+        logger.warning("%s does not stop, and is abandoned", slot)
+        await slot.abandon()

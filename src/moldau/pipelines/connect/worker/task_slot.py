@@ -68,6 +68,7 @@ class TaskSlot:
         #: What the running, or the failed, task was started for.
         self._current: Wanted | None = None
         self._failed = False
+        self._abandoned = False
         #: The counts of records of the running task.
         self.counts: dict[str, int] = {}
         self._restart = False
@@ -80,6 +81,9 @@ class TaskSlot:
     @property
     def failed(self) -> bool:
         return self._failed
+
+    def __str__(self) -> str:
+        return f"Task {self.id}"
 
     def want(self, wanted: Wanted | None, *, exists: bool = True) -> None:
         """Set what should be; None: nothing, and the slot ends."""
@@ -95,6 +99,15 @@ class TaskSlot:
         """Wait until the task has stopped, after `want(None)`."""
         await asyncio.wait([self._actor])
 
+    async def abandon(self) -> None:
+        """Give up waiting for a task that does not stop: report its end, and nothing afterwards."""
+        self._abandoned = True
+        await self._unassign()
+
+    async def _unassign(self) -> None:
+        if self._exists and not self._failed:
+            await self._reports.unassign_task(self.id, self._version)
+
     def when_ended(self, callback: Callable[[], None]) -> None:
         self._actor.add_done_callback(lambda _: callback())
 
@@ -104,8 +117,8 @@ class TaskSlot:
             if self._running is not None and self._is_stale():
                 await self._stop()
             if self._wanted is None:
-                if self._exists and not self._failed:
-                    await self._reports.unassign_task(self.id, self._version)
+                if not self._abandoned:
+                    await self._unassign()
                 return
             if self._failed and (self._restart or self._is_stale()):
                 self._failed = False
@@ -141,6 +154,8 @@ class TaskSlot:
         except (ApiError, KafkaError, OSError) as error:
             logger.warning("Task %s cannot start yet: %s", self.id, error)
             self._retry_at = now + _PREPARE_AGAIN_S
+            return
+        if self._wanted is None:
             return
         self._incarnation += 1
         try:

@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from moldau.base.json_log import hide_in_logs
+from moldau.pipelines.connect.worker.calls import call_in_thread
 from moldau.pipelines.connect.worker.hosting.channel import ChannelLink, ChannelServer, Remote
 from moldau.pipelines.connect.worker.hosting.host import HostedTask, Offsets, OnEvent, described
 from moldau.pipelines.connect.worker.task.spec import TaskSpec
@@ -143,7 +144,7 @@ class _Job:
     async def _run(self) -> None:
         context = await asyncio.shield(self._context)
         try:
-            await _in_thread(self._group, self._submit, context)
+            await call_in_thread(self._group, self._submit, context)
             reason = "The Spark task has ended."
         except Exception as error:  # noqa: BLE001 - Spark reports a lost process in many ways
             reason = f"The Spark task has ended: {str(error).splitlines()[0] if str(error) else error!r}"
@@ -166,32 +167,6 @@ def _has_stopped(context: Any) -> bool:
         return bool(context._jsc.sc().isStopped())
     except (Py4JError, OSError, AttributeError):
         return True
-
-
-async def _in_thread(name: str, function: Callable[[Any], None], argument: Any) -> None:
-    """Call a function in a thread of its own; the pool of the event loop is too small for jobs that last."""
-    loop = asyncio.get_running_loop()
-    ended: asyncio.Future[None] = loop.create_future()
-
-    def finish(error: BaseException | None) -> None:
-        if ended.done():
-            return
-        if error is None:
-            ended.set_result(None)
-        else:
-            ended.set_exception(error)
-
-    def run() -> None:
-        error: BaseException | None = None
-        try:
-            function(argument)
-        except Exception as failure:  # noqa: BLE001 - raised by the caller
-            error = failure
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(finish, error)
-
-    threading.Thread(target=run, name=name, daemon=True).start()
-    await ended
 
 
 def run_in_executor(partition: Iterator[tuple[tuple[str, int], str]]) -> None:

@@ -31,6 +31,14 @@ def natural(text: str, most: int) -> int | None:
     return number if number <= most else None
 
 
+def quoted_number(value: Any, most: int) -> int:
+    """Return a number of a JSON body, which may be in quotes; `ValueError` for anything else."""
+    found = natural(value.strip(), most) if isinstance(value, str) else value
+    if not is_number(found, most):
+        raise ValueError
+    return found
+
+
 def is_text(value: Any) -> TypeGuard[str]:
     """Return whether a value is text that a C string in UTF-8 can hold.
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moldau.rest.values import INT32, INT64, is_number, is_text, milliseconds, natural
+from moldau.rest.values import INT32, INT64, is_number, is_text, milliseconds, natural, quoted_number
 
 
 @pytest.mark.parametrize(
@@ -57,3 +57,10 @@ def test_milliseconds(text: str, time: int) -> None:
 def test_texts_that_are_no_times(text: str) -> None:
     with pytest.raises(ValueError):
         milliseconds(text)
+
+
+def test_numbers_may_be_in_quotes() -> None:
+    assert [quoted_number(each, INT32) for each in (7, "7", " 7 ")] == [7, 7, 7]
+    for wrong in ("", "-1", "1.0", str(INT32 + 1), True, 1.0, None, []):
+        with pytest.raises(ValueError):
+            quoted_number(wrong, INT32)

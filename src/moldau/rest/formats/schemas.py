@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from moldau.http.asgi import encode_json
 from moldau.http.errors import ApiError
 from moldau.rest import errors
 from moldau.rest.errors import bad_request, serialization, undeserializable
-from moldau.rest.formats.plain import load
-from moldau.rest.values import INT32, is_number, is_text, natural
+from moldau.rest.values import INT32, is_text, quoted_number
 
 if TYPE_CHECKING:
     from moldau.client.records import Headers
@@ -164,7 +162,7 @@ class SchemaFormats:
         from moldau.client.registry.types import RegistryError, Schema
 
         if not is_text(text):
-            raise bad_request("A schema is a string.")
+            raise bad_request("A schema must be a string.")
         schema = Schema(text, TYPES[kind])
         codec = await self._codec(schema)
         subject = subject or _subject(strategy, topic, is_key, codec.name)
@@ -232,11 +230,11 @@ class SchemaFormats:
 
 
 def _number(value: Any, what: str) -> int:
-    """Return an id or version; Confluent's proxy takes a number in quotes, too, and clients send it."""
-    found = natural(value.strip(), INT32) if isinstance(value, str) else value
-    if not is_number(found, INT32):
-        raise bad_request(f"A schema {what} is a number.")
-    return found
+    """Return an id or version; Confluent's proxy accepts a number in quotes, too, and clients send it."""
+    try:
+        return quoted_number(value, INT32)
+    except ValueError:
+        raise bad_request(f"A schema {what} must be a number.") from None
 
 
 def _format(schema: Schema) -> str:
@@ -263,88 +261,22 @@ def _subject(strategy: str | None, topic: str, is_key: bool, record: str | None)
 
 
 def _create(schema: Schema, references: Mapping[str, str]) -> Codec:
-    kinds: Mapping[str, Callable[[str, Mapping[str, str]], Codec]] = {
-        "AVRO": _avro,
-        "JSON": JsonSchemaJson,
-        "PROTOBUF": ProtobufJson,
-    }
     try:
-        return kinds[schema.schema_type](schema.text, references)
+        return _codec_type(schema.schema_type)(schema.text, references)
     except Exception as error:  # noqa: BLE001  as for encoding; the text comes from clients
         raise errors.unprocessable(42205, f"Invalid schema: {error}") from None
 
 
-def _avro(text: str, references: Mapping[str, str]) -> Codec:
-    from moldau.rest.formats.avro import AvroJson
+def _codec_type(schema_type: str) -> Callable[[str, Mapping[str, str]], Codec]:
+    """Return the codec of a type of schemas; the libraries of the others are not loaded."""
+    if schema_type == "AVRO":
+        from moldau.rest.formats.avro import AvroJson
 
-    return AvroJson(text, references)
+        return AvroJson
+    if schema_type == "JSON":
+        from moldau.rest.formats.json_schema import JsonSchemaJson
 
+        return JsonSchemaJson
+    from moldau.rest.formats.protobuf import ProtobufJson
 
-class JsonSchemaJson:
-    """JSON that is validated by a JSON Schema."""
-
-    def __init__(self, text: str, references: Mapping[str, str]) -> None:
-        from moldau.client.registry.codecs.json_schema import JsonSchemaCodec
-        from moldau.rest.formats.bounds import use_linear_patterns
-
-        use_linear_patterns()
-        self._codec = JsonSchemaCodec(text, references)
-
-    @property
-    def name(self) -> str | None:
-        return self._codec.name
-
-    def frame(self, id: int) -> bytes:
-        return _frame(id)
-
-    def encode(self, data: Any) -> bytes:
-        from moldau.rest.formats.bounds import bounded_time
-
-        with bounded_time():
-            self._codec.check(data)
-        return encode_json(data)
-
-    def decode(self, data: bytes, indexes: tuple[int, ...] = ()) -> Any:
-        return load(data)
-
-
-class ProtobufJson:
-    """Protobuf's JSON mapping ↔ its binary encoding; records are written as the first message of the file."""
-
-    def __init__(self, text: str, references: Mapping[str, str]) -> None:
-        from moldau.client.registry.codecs.protobuf import ProtobufCodec
-
-        self._codec = ProtobufCodec(text, references)
-
-    @property
-    def name(self) -> str | None:
-        return self._codec.name
-
-    def frame(self, id: int) -> bytes:
-        return _frame(id, (0,))
-
-    def encode(self, data: Any) -> bytes:
-        from google.protobuf import json_format
-
-        message = self._codec.message_class()()
-        if not isinstance(data, dict):
-            raise bad_request("The data of a protobuf message is an object.")
-        try:
-            json_format.ParseDict(data, message)
-        except json_format.ParseError as error:
-            raise bad_request(str(error)) from None
-        return message.SerializeToString()
-
-    def decode(self, data: bytes, indexes: tuple[int, ...] = ()) -> Any:
-        from google.protobuf import json_format
-
-        message = self._codec.decode(data, indexes)
-        return json_format.MessageToDict(
-            message, always_print_fields_with_no_presence=True, preserving_proto_field_name=True
-        )
-
-
-def _frame(id: int, indexes: tuple[int, ...] | None = None) -> bytes:
-    from moldau.client.registry.serdes.framing import frame
-
-    return frame(id, indexes)
+    return ProtobufJson

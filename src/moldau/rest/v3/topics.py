@@ -21,7 +21,7 @@ from moldau.rest.v3.resources import (
     resource,
     url,
 )
-from moldau.rest.values import INT16, INT32, is_number, natural
+from moldau.rest.values import INT16, INT32, is_number, quoted_number
 from moldau.security.acl.enums import AclOperation
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -114,7 +114,7 @@ def _new_topic(body: dict[str, Any]) -> NewTopic:
         raise invalid_payload("Invalid topic name.")
     try:
         assignment = {
-            _number(partition, INT32): [_number(broker, INT32) for broker in brokers]
+            quoted_number(partition, INT32): [quoted_number(broker, INT32) for broker in brokers]
             for partition, brokers in (body.get("replicas_assignments") or {}).items()
         }
         configs = dict(_config(each) for each in body.get("configs") or [] if each["value"] is not None)
@@ -137,15 +137,7 @@ def _config(entry: dict[str, Any]) -> tuple[str, str]:
 
 def _count(value: Any, most: int) -> int:
     """Return a count; -1 stands for the broker's default."""
-    return -1 if value is None or value == -1 else _number(value, most)
-
-
-def _number(value: Any, most: int) -> int:
-    """Return a number, which may be in quotes; `ValueError` for anything else."""
-    found = natural(value, most) if isinstance(value, str) else value
-    if not is_number(found, most):
-        raise ValueError
-    return found
+    return -1 if value is None or value == -1 else quoted_number(value, most)
 
 
 def _topic(request: Request, id: str, topic: TopicDescription, allowed: list[str]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from moldau.rest.formats.avro import AvroJson
-from moldau.rest.formats.schemas import JsonSchemaJson
+from moldau.rest.formats.json_schema import JsonSchemaJson
 
 
 def encode(schema: Any, data: Any) -> bytes:

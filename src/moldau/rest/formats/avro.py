@@ -86,7 +86,7 @@ class AvroJson:
                 raise ValueError("null is not a branch of the union")
             return None
         if not isinstance(data, dict) or len(data) != 1:
-            raise ValueError('a value of a union is null or {"branch": value}')
+            raise ValueError('a value of a union must be null or {"branch": value}')
         [(name, value)] = data.items()
         for branch in branches:
             if self._branch_name(branch) == name:

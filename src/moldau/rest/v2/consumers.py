@@ -63,9 +63,9 @@ async def subscribe(request: Request) -> Response:
     body = await _body(request)
     topics, pattern = body.get("topics"), body.get("topic_pattern")
     if topics is not None and not _is_strings(topics):
-        raise unprocessable(422, "topics is a list of names")
+        raise unprocessable(422, "topics must be a list of names")
     if pattern is not None and not is_text(pattern):
-        raise unprocessable(422, "topic_pattern is a string")
+        raise unprocessable(422, "topic_pattern must be a string")
     with used_instance(request) as instance:
         if topics is not None or pattern is not None:
             async with instance.exclusive():
@@ -216,7 +216,7 @@ def _optional_text(body: dict[str, Any], name: str) -> str | None:
         return "true" if value else "false"
     text = str(value) if isinstance(value, int | float) else value
     if not is_text(text) or len(text) > _LONGEST_TEXT:
-        raise unprocessable(422, f"{name} is a text of at most {_LONGEST_TEXT} characters")
+        raise unprocessable(422, f"{name} must be a string of at most {_LONGEST_TEXT} characters")
     return text
 
 
@@ -226,9 +226,9 @@ def _optional_number(body: dict[str, Any], *names: str) -> int | None:
             try:
                 found = int(body[name])
             except (TypeError, ValueError):
-                raise unprocessable(422, f"{name} is a number") from None
+                raise unprocessable(422, f"{name} must be a number") from None
             if abs(found) > INT32:
-                raise unprocessable(422, f"{name} is a number of 32 bits")
+                raise unprocessable(422, f"{name} must be a number of 32 bits")
             return found
     return None
 
@@ -237,13 +237,13 @@ def _entries(body: dict[str, Any], name: str) -> list[tuple[str, int, dict[str, 
     """Return the topic, the partition and the rest of each entry of a list."""
     entries = body.get(name) or []
     if not isinstance(entries, list):
-        raise unprocessable(422, f"{name} is a list")
+        raise unprocessable(422, f"{name} must be a list")
     found = []
     for each in entries:
         topic = each.get("topic") if isinstance(each, dict) else None
         number = each.get("partition") if isinstance(each, dict) else None
         if not _is_name(topic) or not is_number(number, INT32):
-            raise unprocessable(422, f"An entry of {name} has a topic and a partition.")
+            raise unprocessable(422, f"An entry of {name} must have a topic and a partition.")
         found.append((topic, number, each))
     return found
 
@@ -270,7 +270,7 @@ def _timestamp(value: Any) -> int:
     try:
         time = value if is_number(value, INT64) else milliseconds(value)
     except (TypeError, ValueError):
-        raise unprocessable(422, "timestamp is a time in ISO 8601") from None
+        raise unprocessable(422, "timestamp must be a time in ISO 8601") from None
     # Times before 1970 are before all records; negative numbers have other meanings in Kafka.
     return max(0, time)
 
@@ -280,7 +280,7 @@ def _metadata(entry: dict[str, Any]) -> str:
     if isinstance(value, int | float):
         value = str(value)
     if value is not None and (not is_text(value) or len(value.encode()) > INT16):
-        raise unprocessable(422, f"metadata is a text of at most {INT16} bytes")
+        raise unprocessable(422, f"metadata must be a string of at most {INT16} bytes")
     return value or ""
 
 

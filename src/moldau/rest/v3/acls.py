@@ -62,7 +62,7 @@ async def create_batch(request: Request) -> Response:
     if not isinstance(entries, list) or not entries:
         raise invalid_payload("Empty input provided. Data is required.")
     if len(entries) > _MOST_IN_A_BATCH:
-        raise invalid_payload(f"A batch has at most {_MOST_IN_A_BATCH} ACLs.")
+        raise invalid_payload(f"A batch must not have more than {_MOST_IN_A_BATCH} ACLs.")
     bindings = [_binding(each) for each in entries]
     await checked_cluster(request)
     checked(await request.clients.admin.create_acls(bindings))
@@ -92,7 +92,7 @@ def _filter(request: Request, default: str) -> AclBindingFilter:
 
 def _binding(entry: Any) -> AclBinding:
     if not isinstance(entry, dict):
-        raise bad_request("An ACL is an object.")
+        raise bad_request("An ACL must be an object.")
     for name in _FIELDS:
         if not isinstance(entry.get(name), str):
             if name == "resource_name" and entry["resource_type"].upper() == "CLUSTER":

@@ -176,11 +176,11 @@ async def alter_all_topic_configs(request: Request) -> Response:
     await checked_cluster(request)
     entries = body.get("data")
     if not isinstance(entries, list):
-        raise bad_request("data is a list of topics with configs.")
+        raise bad_request("data must be a list of topics with configs.")
     changes: dict[ConfigResource, list[AlterConfig]] = {}
     for each in entries:
         if not isinstance(each, dict) or not isinstance(each.get("topic_name"), str):
-            raise bad_request("An entry of data has topic_name and configs.")
+            raise bad_request("An entry of data must have topic_name and configs.")
         changed = changes.setdefault(ConfigResource(ResourceType.TOPIC, each["topic_name"]), [])
         changed += _changes(each.get("configs"))
     found = checked(await request.clients.admin.describe_configs(list(changes)))
@@ -232,14 +232,14 @@ async def _alter(
 
 def _changes(entries: Any) -> list[AlterConfig]:
     if not isinstance(entries, list):
-        raise bad_request("data is a list of changes.")
+        raise bad_request("data must be a list of changes.")
     changes = []
     for each in entries:
         if not isinstance(each, dict) or not isinstance(each.get("name"), str):
-            raise bad_request("A change has a name.")
+            raise bad_request("A change must have a name.")
         operation = str(each.get("operation") or "SET").upper()
         if operation not in ("SET", "DELETE"):
-            raise bad_request(f"The operation {operation} is not SET or DELETE.")
+            raise bad_request(f"operation must be SET or DELETE, not {operation}.")
         value = each.get("value")
         if operation == "DELETE":
             changes.append(AlterConfig(each["name"], AlterOperation.DELETE))

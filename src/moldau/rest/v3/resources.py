@@ -63,7 +63,7 @@ def config_text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if not isinstance(value, str | int | float):
-        raise bad_request("The value of a config is a text, a number or a boolean.")
+        raise bad_request("The value of a config must be a string, a number or a boolean.")
     return str(value)
 
 

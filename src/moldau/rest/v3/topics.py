@@ -99,7 +99,7 @@ async def update_partitions(request: Request) -> Response:
     body = await json_object(request, _NO_COUNT)
     count = body.get("partitions_count")
     if not is_number(count, INT32):
-        raise bad_request("partitions_count is a number.")
+        raise bad_request("partitions_count must be a number.")
     id = await checked_cluster(request)
     name = request.params["topic_name"]
     checked(await request.clients.admin.create_partitions({name: count}))

@@ -72,13 +72,13 @@ def _offsets(body: dict[str, Any]) -> dict[tuple[str, int], int]:
     """Return the offsets to commit: those after the processed records, the highest of a partition."""
     entries = body.get("offsets")
     if not isinstance(entries, list) or not 0 < len(entries) <= _MOST_OFFSETS:
-        raise bad_request(f"offsets is a list of 1 to {_MOST_OFFSETS} records.")
+        raise bad_request(f"offsets must be a list of 1 to {_MOST_OFFSETS} records.")
     found: dict[tuple[str, int], int] = {}
     for each in entries:
         values: list[Any] = [each.get(name) if isinstance(each, dict) else None for name in _FIELDS]
         topic, partition, offset = values
         if not is_text(topic) or not is_number(partition, INT32) or not is_number(offset, INT64 - 1):
-            raise bad_request("An entry of offsets has topic_name, partition_id and offset.")
+            raise bad_request("An entry of offsets must have topic_name, partition_id and offset.")
         where = (topic, partition)
         found[where] = max(offset + 1, found.get(where, 0))
     return found

@@ -21,7 +21,7 @@ async def read_group(request: Request) -> None:
     topics = _topics(request)
     reset = request.query("from", "earliest")
     if reset not in ("earliest", "latest"):
-        raise bad_request("from is earliest or latest.")
+        raise bad_request("from must be earliest or latest.")
     properties: dict[str, Any] = {
         "group.id": request.params["consumer_group_id"],
         "auto.offset.reset": reset,

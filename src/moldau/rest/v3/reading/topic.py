@@ -75,7 +75,7 @@ async def _starts(
     else:
         spec = _FROM.get(request.query("from", "earliest"))
         if spec is None:
-            raise bad_request("from is earliest or latest.")
+            raise bad_request("from must be earliest or latest.")
         starts = beginnings if spec is OffsetSpec.EARLIEST else dict(ends)
     return {**starts, **asked}
 
@@ -96,7 +96,7 @@ def _positions(request: Request, query: str) -> dict[int, int]:
             partition, _, offset = each.partition(":")
             found[int(partition)] = int(offset)
     except ValueError:
-        raise bad_request("Offsets are partition:offset, separated by commas.") from None
+        raise bad_request("Offsets must be partition:offset, separated by commas.") from None
     return found
 
 
@@ -106,4 +106,4 @@ def _timestamp(text: str) -> int:
         # Times before 1970 are before all records; negative numbers have other meanings in Kafka.
         return max(0, milliseconds(text)) if found is None else found
     except ValueError:
-        raise bad_request("timestamp is a time in ISO 8601, or milliseconds since 1970.") from None
+        raise bad_request("timestamp must be a time in ISO 8601, or milliseconds since 1970.") from None

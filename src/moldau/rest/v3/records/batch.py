@@ -62,7 +62,7 @@ def _entries(body: Any, most: int) -> dict[str, dict[str, Any]]:
     check_fields("ProduceBatch", body)
     entries = body.get("entries") if isinstance(body, dict) else None
     if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
-        raise bad_request("entries is a list of records.")
+        raise bad_request("entries must be a list of records.")
     found: dict[str, dict[str, Any]] = {}
     for each in entries:
         id = each.get("id")

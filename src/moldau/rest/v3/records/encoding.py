@@ -125,7 +125,7 @@ async def _schema(
     id, version, text = data.get("schema_id"), data.get("schema_version"), data.get("schema")
     for field, value in (("type", name), ("subject", subject), ("subject_name_strategy", strategy)):
         if value is not None and not is_text(value):
-            raise bad_request(f"Error processing JSON: {field} is not a text.")
+            raise bad_request(f"Error processing JSON: {field} must be a string.")
     if name is not None and name not in _WITH_SCHEMA:
         raise bad_request(f"Error processing JSON: the type {name[:100]} does not exist.")
     if sum(each is not None for each in (id, version, text)) > 1:
@@ -154,9 +154,9 @@ def _timestamp(value: Any) -> int:
     try:
         time = milliseconds(value)
     except (TypeError, ValueError):
-        raise bad_request("timestamp is not a time in ISO 8601.") from None
+        raise bad_request("timestamp must be a time in ISO 8601.") from None
     if time < 0:
-        raise bad_request("timestamp is before 1970.")
+        raise bad_request("timestamp must not be before 1970.")
     return time
 
 
@@ -172,5 +172,5 @@ def _headers(value: Any) -> list[tuple[str, str | bytes | None]] | None:
                 raise ValueError
             found.append((name, None if content is None else base64.b64decode(content, validate=True)))
     except (TypeError, KeyError, AttributeError, binascii.Error, ValueError):
-        raise bad_request("A header has a name and a value in base64.") from None
+        raise bad_request("A header must have a name and a value in base64.") from None
     return found

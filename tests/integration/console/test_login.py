@@ -30,7 +30,7 @@ from moldau.client.admin.topic_types import NewTopic
 from moldau.console.routes import ROUTES
 from moldau.local.security.files import USER
 from moldau.testing import Cluster
-from tests.harness.browser import opened_page, violations
+from tests.harness.browser import opened_page, violations, violations_of_dialogs
 from tests.harness.rest_proxy import Api, service
 from tests.harness.waiting import eventually
 from tests.integration.console.test_stories import expect
@@ -217,6 +217,33 @@ def test_an_administrator_edits_acls(console: Api, secured: Cluster) -> None:
     assert admin("POST", "/acls/delete", fields).status == 404
     assert admin("GET", "/acls?q=bob").body["acls"] == []
     assert {each["name"] for each in admin("GET", "/topics").body["topics"]} == {"open", "closed"}
+
+
+@pytest.mark.browser
+def test_an_administrator_edits_acls_in_the_browser(console: Api, secured: Cluster, browser: Any) -> None:
+    with opened_page(browser, f"http://127.0.0.1:{console.port}") as page:
+        page.goto("/acls")
+        page.get_by_label("User").fill(USER)
+        page.get_by_label("Password").fill(secured.librdkafka_config["sasl.password"])
+        page.get_by_role("button", name="Sign in").click()
+        page.get_by_role("button", name="Add ACL").click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_label("Principal").fill("carol")
+        dialog.get_by_label("Resource name").fill("orders-")
+        dialog.get_by_label("Pattern").select_option("PREFIXED")
+        dialog.get_by_role("button", name="Add").click()
+        expect(page.get_by_role("alert")).to_contain_text("TYPE:NAME")
+        dialog.get_by_label("Principal").fill("User:carol")
+        dialog.get_by_role("button", name="Add").click()
+        row = page.get_by_role("table", name="ACLs").get_by_role("row").filter(has_text="User:carol")
+        cells = ["ALLOW", "READ", "TOPIC", "orders-", "PREFIXED", "*"]
+        expect(row.get_by_role("cell")).to_contain_text(cells)
+        assert (violations(page), violations_of_dialogs(page)) == ([], {})
+        row.get_by_role("button", name="Remove").click()
+        expect(dialog.get_by_role("heading")).to_have_text("Remove this ACL of User:carol?")
+        dialog.get_by_role("button", name="Remove").click()
+        expect(page.get_by_role("status")).to_contain_text("removed")
+        expect(row).to_have_count(0)
 
 
 @pytest.mark.browser

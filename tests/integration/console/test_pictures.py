@@ -67,7 +67,7 @@ def test_the_topology_of_a_streams_application_is_drawn_with_rates(
         drawn = page.get_by_role("group", name=f"Topology of {member.group_id}")
         expect(drawn).to_contain_text("Subtopology 1")
         expect(drawn.get_by_role("img", name=f"{member.source} to Subtopology 0")).to_have_count(1)
-        expect(page.locator("details.copy pre").first).to_contain_text("kafka-streams-groups")
+        expect(page.locator(".copy pre").first).to_contain_text("kafka-streams-groups")
         source = drawn.get_by_role("link", name=f"{member.source}, source")
         expect(source).to_contain_text("0.0 records/s")
         assert violations(page) == []

@@ -103,6 +103,12 @@ def test_a_refusal_says_why_and_escape_returns_the_focus(page: Any, bootstrap: s
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
     expect(opener).to_be_focused()
+    page.goto(f"/topics/{topic}/messages")
+    page.get_by_role("button", name="Keep this filter").click()
+    expect(page.get_by_role("alert")).to_contain_text("no filter to keep")
+    # An alert about something else does not stay when a dialog opens.
+    page.get_by_role("button", name="Produce").click()
+    expect(page.get_by_role("alert")).to_have_count(0)
 
 
 def test_records_are_written_read_and_never_executed(page: Any, bootstrap: str, topic: str) -> None:
@@ -223,7 +229,11 @@ def test_partitions_and_configuration(page: Any, bootstrap: str, topic: str) -> 
     expect(page.get_by_role("status")).to_contain_text("retention.ms")
     row = page.get_by_role("table", name="Configuration").get_by_role("row").filter(has_text="1234567")
     expect(row).to_contain_text("DYNAMIC_TOPIC_CONFIG")
+    # The table is a new one, but the focus is where it was.
+    expect(page.get_by_role("button", name="Edit retention.ms")).to_be_focused()
     page.get_by_role("button", name="Reset retention.ms").click()
+    expect(dialog.get_by_role("heading")).to_have_text("Reset retention.ms to its default?")
+    dialog.get_by_role("button", name="Reset").click()
     expect(page.get_by_role("status")).to_contain_text("default")
     expect(row).to_have_count(0)
 
@@ -251,6 +261,41 @@ def test_offsets_are_reset_after_a_preview(page: Any, bootstrap: str, topic: str
     expect(page.get_by_test_id("total-lag")).to_have_text("3")
     row = page.get_by_role("table", name="Offsets").locator("tbody tr").first
     expect(row).to_contain_text("1")
+
+
+def test_partitions_are_added_and_a_group_is_deleted(page: Any, bootstrap: str, topic: str) -> None:
+    create(bootstrap, topic, partitions=1)
+    group = f"group-{topic}"
+    with AdminClient(bootstrap) as admin:
+        admin.alter_group_offsets(group, {TopicPartition(topic, 0): OffsetAndMetadata(0)})
+    page.goto(f"/topics/{topic}/partitions")
+    page.get_by_role("button", name="Add partitions").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Number of partitions").fill("1")
+    dialog.get_by_role("button", name="Add").click()
+    expect(page.get_by_role("alert")).to_have_text("Number of partitions must be at least 2.")
+    dialog.get_by_label("Number of partitions").fill("4")
+    dialog.get_by_role("button", name="Add").click()
+    expect(page.get_by_role("status")).to_contain_text(topic)
+    expect(page.get_by_role("table", name="Partitions").locator("tbody tr")).to_have_count(4)
+    page.goto(f"/groups/{group}")
+    page.get_by_role("button", name="Delete group").click()
+    delete = dialog.get_by_role("button", name="Delete")
+    expect(delete).to_be_disabled()
+    dialog.get_by_role("textbox", name="Group name").fill(group)
+    delete.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Groups")
+    expect(page.get_by_role("status")).to_have_text(f"Group {group} is deleted.")
+    assert page.goto(f"/groups/{group}").status == 404
+
+
+def test_the_first_page_is_interactive_in_two_seconds(page: Any) -> None:
+    page.goto("/topics")
+    # Modules have run when this event has ended.
+    times = page.evaluate("performance.getEntriesByType('navigation')[0].toJSON()")
+    assert 0 < times["domContentLoadedEventEnd"] < 2000, times
+    page.get_by_role("button", name="Create topic").click()
+    expect(page.get_by_role("dialog").get_by_label("Name")).to_be_focused()
 
 
 def test_tables_follow_the_cluster_within_five_seconds(
@@ -337,6 +382,37 @@ def test_scripts_of_a_page_run_once(page: Any, bootstrap: str, topic: str) -> No
     assert len([each for each in loaded if "/console.js" in each]) == 1
 
 
+def test_every_page_fits_a_narrow_screen(page: Any, bootstrap: str, topic: str, console: Any) -> None:
+    name = f"{topic}.{'long' * 60}"[:240]
+    group = f"group-{'g' * 200}"
+    create(bootstrap, name, partitions=1)
+    fields = {"key": "k" * 300, "value": '{"v": "' + "x" * 3000 + '"}', "header_name": "h" * 200}
+    assert console("POST", f"/topics/{name}/messages", {**fields, "header_value": "w" * 300}).status == 201
+    with AdminClient(bootstrap) as admin:
+        admin.alter_group_offsets(group, {TopicPartition(name, 0): OffsetAndMetadata(0)})
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto(f"/topics/{name}/partitions")
+    page.get_by_role("button", name="Favourite").click()
+    tabs = ("messages", "partitions", "configuration", "groups", "messages/0/0")
+    paths = [f"topics/{name}/{tab}" for tab in tabs]
+    paths += ["", "topics", f"groups/{group}", "groups", "brokers", "acls", "users", "quotas", "schemas"]
+    paths += ["connectors", "pipelines", "sql", f"topics/{name}-no", f"topics?q={name}"]
+    paths += [f"brokers/{console('GET', '/brokers').body['brokers'][0]['id']}"]
+    wide = {}
+    for path in paths:
+        page.goto(f"/{path}")
+        copy = page.get_by_role("button", name="Copy as")
+        if copy.count():
+            copy.click()
+            expect(copy).to_have_attribute("aria-expanded", "true")
+            expect(page.get_by_role("button", name="Copy curl")).to_be_visible()
+        page.evaluate("name => { document.getElementById('status').textContent = name }", name)
+        wide[path] = page.evaluate("document.documentElement.scrollWidth")
+    assert {path: width for path, width in wide.items() if width > 390} == {}
+    with AdminClient(bootstrap) as admin:
+        admin.delete_groups([group])
+
+
 def test_on_a_narrow_screen_the_navigation_is_a_menu(page: Any) -> None:
     page.set_viewport_size({"width": 390, "height": 800})
     page.goto("/topics")
@@ -403,6 +479,12 @@ def test_users_and_quotas_are_edited(page: Any, topic: str) -> None:
     expect(row.get_by_role("cell")).to_contain_text(
         [user, "<default>", "", "producer_byte_rate", "1,048,576"]
     )
-    page.on("dialog", lambda question: question.accept())
     row.get_by_role("button", name="Remove").click()
+    expect(dialog.get_by_role("heading")).to_have_text("Remove this quota?")
+    dialog.get_by_role("button", name="Cancel").click()
+    expect(dialog).to_be_hidden()
+    expect(row.get_by_role("button", name="Remove")).to_be_focused()
+    row.get_by_role("button", name="Remove").click()
+    dialog.get_by_role("button", name="Remove").click()
+    expect(page.get_by_role("status")).to_contain_text("removed")
     expect(row).to_have_count(0)

@@ -35,7 +35,9 @@ CONSOLE = Path(__file__).parents[2] / "integration" / "console"
 SESSIONS = {"broker.session.timeout.ms": 4000, "broker.heartbeat.interval.ms": 1000}
 
 
-@pytest.mark.parametrize("module", ["test_stories.py", "test_http.py", "test_services.py"])
+@pytest.mark.parametrize(
+    "module", ["test_stories.py", "test_record_stories.py", "test_http.py", "test_services.py"]
+)
 def test_the_console_shows_and_changes_apache_kafka(module: str, libs: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(CONSOLE / module)],

@@ -9,9 +9,10 @@ export function report(message) {
   statusRegion.textContent = message;
 }
 
+// There is one alert at a time, where its reason is.
 export function complain(message, where) {
   const place = where ?? document.getElementById("alerts");
-  place.querySelectorAll(":scope > [role=alert]").forEach((each) => each.remove());
+  document.querySelectorAll("#alerts > [role=alert], dialog [role=alert]").forEach((each) => each.remove());
   if (!message) return;
   const alert = document.createElement("p");
   alert.className = "problem";
@@ -65,7 +66,7 @@ let opener = null;
 function fill(dialog, button) {
   const form = dialog.querySelector("form");
   form?.reset();
-  complain("", form);
+  complain("");
   dialog.querySelectorAll("details").forEach((each) => (each.open = false));
   dialog.querySelectorAll("[data-field]").forEach((each) => (each.textContent = ""));
   for (const attribute of button.attributes) {
@@ -98,14 +99,20 @@ document.addEventListener("click", (event) => {
 // The event does not bubble, and dialogs come and go with the lists they belong to.
 document.addEventListener(
   "close",
-  () => {
-    const target = opener?.isConnected
-      ? opener
-      : [...document.querySelectorAll("[data-dialog]")].find((each) => each.textContent === opener?.textContent);
-    target?.focus();
+  (event) => {
+    if (event.target.id === "ask") asking = null;
+    returnFocus();
   },
   true,
 );
+
+// The opener may have been replaced by an update of its part, or be gone after the action.
+function returnFocus() {
+  if (!opener) return;
+  const like = (each) => each.textContent === opener.textContent;
+  const target = opener.isConnected ? opener : [...document.querySelectorAll("main button")].find(like);
+  (target ?? document.getElementById("content")).focus();
+}
 document.addEventListener("input", (event) => {
   const form = event.target.closest("form");
   if (form?.dataset.confirm !== undefined)
@@ -132,14 +139,33 @@ async function loadFields(select) {
   if (response.ok) result.innerHTML = await response.text();
 }
 
-// Forms: sent without leaving the page; a refusal is shown where the form is.
+// Forms: sent without leaving the page; a refusal is shown where the form is. Some ask first.
 
-document.addEventListener("submit", async (event) => {
+let asking = null;
+function askFirst(form, button) {
+  const dialog = document.getElementById("ask");
+  dialog.querySelector("h2").textContent = form.dataset.ask;
+  dialog.querySelector("[data-confirmed]").textContent = button.firstChild.textContent.trim();
+  complain("");
+  asking = form;
+  opener = button;
+  dialog.showModal();
+}
+
+document.addEventListener("submit", (event) => {
   const form = event.target;
+  const button = event.submitter ?? form.querySelector("[type=submit]");
+  if (form.closest("#ask")) {
+    if (asking) send(asking, asking.querySelector("[type=submit]"));
+    return;
+  }
   if (!form.matches("[data-action]")) return;
   event.preventDefault();
-  if (form.dataset.ask && !confirm(form.dataset.ask)) return;
-  const button = event.submitter ?? form.querySelector("[type=submit]");
+  if (form.dataset.ask) askFirst(form, button);
+  else send(form, button);
+});
+
+async function send(form, button) {
   if (form.dataset.busy) return;
   form.dataset.busy = "true";
   const target = button?.getAttribute("formaction") ?? form.getAttribute("action");
@@ -167,8 +193,9 @@ document.addEventListener("submit", async (event) => {
   }
   report(answer.message);
   await refresh();
+  if (opener && !opener.isConnected && !document.querySelector("dialog[open]")) returnFocus();
   document.dispatchEvent(new CustomEvent("done"));
-});
+}
 
 const flash = sessionStorage.getItem(FLASH);
 if (flash) {
@@ -275,6 +302,12 @@ document.addEventListener("input", (event) => {
 });
 
 document.addEventListener("click", async (event) => {
+  const expander = event.target.closest("[data-expand]");
+  if (expander) {
+    const open = expander.getAttribute("aria-expanded") !== "true";
+    expander.setAttribute("aria-expanded", String(open));
+    document.getElementById(expander.getAttribute("aria-controls")).hidden = !open;
+  }
   const button = event.target.closest("[data-copy]");
   if (!button) return;
   const text = button.parentElement.querySelector("pre").textContent;

@@ -49,11 +49,9 @@ def expired(remote: RemoteLog, log: LocalLog, limits: Limits, now_ms: int) -> Ex
         return Expiry([], None)
     readable = [segment for segment in remote.segments if segment.state is SegmentState.COPY_SEGMENT_FINISHED]
     before_start = [segment for segment in readable if _precedes(segment, log, lineage[0])]
-    valid = [
-        segment
-        for segment in readable
-        if segment not in before_start and is_in_lineage(segment, log.log_end_offset, lineage)
-    ]
+    gone = {segment.id for segment in before_start}
+    rest = [segment for segment in readable if segment.id not in gone]
+    valid = [segment for segment in rest if is_in_lineage(segment, log.log_end_offset, lineage)]
     excess = -1
     if limits.size_bytes >= 0:
         excess = total_size(valid) + log.only_local_bytes - limits.size_bytes
@@ -66,11 +64,7 @@ def expired(remote: RemoteLog, log: LocalLog, limits: Limits, now_ms: int) -> Ex
         excess -= segment.size
         by_limit.append(segment)
     start = max((segment.end_offset + 1 for segment in by_limit), default=log.log_start_offset)
-    unreachable = [
-        segment
-        for segment in readable
-        if segment not in before_start and segment.epochs[-1].epoch < lineage[0].epoch
-    ]
+    unreachable = [segment for segment in rest if segment.epochs[-1].epoch < lineage[0].epoch]
     new_start = start if start > log.log_start_offset else None
     return Expiry([*before_start, *by_limit, *unreachable], new_start)
 

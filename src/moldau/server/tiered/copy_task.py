@@ -131,9 +131,8 @@ class CopyTask:
 
     async def _give_up(self, segment: RemoteSegment) -> None:
         """Delete an incomplete copy; if that fails, the cleanup of a later run does it."""
-        try:
-            await self._deletion.delete(segment)
-        except (KafkaError, RemoteStoreError) as error:
+        error = await self._deletion.attempt(segment)
+        if error is not None:
             logger.info(
                 "the incomplete copy of %s is deleted later: %s",
                 segment,

@@ -56,7 +56,11 @@ class ExpirationTask:
     async def _expire(self, tiered: TieredPartition, log: Log, remote: RemoteLog, epoch: int) -> None:
         config, now_ms = log.config, self._clock.time_ms()
         local = LocalLog(
-            log.leader_epochs.entries, log.log_start_offset, log.log_end_offset, only_local_bytes(log)
+            log.leader_epochs.entries,
+            log.log_start_offset,
+            log.log_end_offset,
+            log.high_watermark,
+            only_local_bytes(log),
         )
         limits = Limits(config.retention_ms, config.retention_bytes)
         if not config.delete:
@@ -75,10 +79,19 @@ class ExpirationTask:
     async def _delete_all(
         self, tiered: TieredPartition, segments: Sequence[RemoteSegment], epoch: int
     ) -> None:
-        for number, segment in enumerate(segments):
-            tiered.delete_lag_segments = len(segments) - number
-            tiered.delete_lag_bytes = total_size(segments[number:])
+        """Delete segments, also if some cannot be deleted; then raise the first error."""
+        errors: list[Exception] = []
+        count, size = len(segments), total_size(segments)
+        for segment in segments:
+            tiered.delete_lag_segments, tiered.delete_lag_bytes = count, size
+            error = await self._deletion.attempt(segment)
+            if error is None:
+                count, size = count - 1, size - segment.size
+            else:
+                errors.append(error)
             if not tiered.leads_in(epoch):
-                return
-            await self._deletion.delete(segment)
-        tiered.delete_lag_segments = tiered.delete_lag_bytes = 0
+                count = size = 0
+                break
+        tiered.delete_lag_segments, tiered.delete_lag_bytes = count, size
+        if errors:
+            raise errors[0]

@@ -1,9 +1,10 @@
 """Which remote segments are deleted, and where the log then starts.
 
 Segments expire by `retention.ms`, by `retention.bytes` over both tiers, and by the log start offset, from
-the oldest on. The log start offset is raised before anything is deleted, so that no replica offers offsets
-that are gone. Segments of leader epochs before the first one of the log are not part of its history and are
-deleted as well, and so are copies and deletions that were interrupted.
+the oldest on, never past the high watermark, which a new leader may not know yet. The log start offset is
+raised before anything is deleted, so that no replica offers offsets that are gone. Segments of leader epochs
+before the first one of the log are not part of its history and are deleted as well, and so are copies and
+deletions that were interrupted.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ class LocalLog(NamedTuple):
     epochs: Sequence[EpochEntry]
     log_start_offset: int
     log_end_offset: int
+    high_watermark: int
     only_local_bytes: int
 
 
@@ -59,7 +61,7 @@ def expired(remote: RemoteLog, log: LocalLog, limits: Limits, now_ms: int) -> Ex
     for segment in valid:
         too_old = limits.age_ms >= 0 and segment.max_timestamp_ms < now_ms - limits.age_ms
         too_much = excess > 0 and excess >= segment.size
-        if not too_old and not too_much:
+        if not (too_old or too_much) or segment.end_offset >= log.high_watermark:
             break
         excess -= segment.size
         by_limit.append(segment)

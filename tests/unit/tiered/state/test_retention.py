@@ -19,7 +19,7 @@ def three() -> RemoteLog:
 
 
 def log(start: int = 0, only_local_bytes: int = 0) -> LocalLog:
-    return LocalLog((EpochEntry(0, start),), start, 100, only_local_bytes)
+    return LocalLog((EpochEntry(0, start),), start, 100, 100, only_local_bytes)
 
 
 def starts(
@@ -44,6 +44,12 @@ def test_the_size_counts_both_tiers() -> None:
     assert starts(three(), log(only_local_bytes=1000), Limits(-1, 0)) == ([0, 10, 20], 30)
 
 
+def test_nothing_expires_past_the_high_watermark() -> None:
+    for high_watermark, expected in ((9, []), (10, [0]), (25, [0, 10])):
+        local = log()._replace(high_watermark=high_watermark)
+        assert starts(three(), local, Limits(-1, 0))[0] == expected
+
+
 def test_segments_before_the_log_start_are_deleted() -> None:
     assert starts(three(), log(20), UNLIMITED) == ([0, 10], None)
     assert starts(three(), log(19), UNLIMITED) == ([0], None)
@@ -51,13 +57,13 @@ def test_segments_before_the_log_start_are_deleted() -> None:
 
 def test_segments_of_earlier_epochs_are_deleted() -> None:
     remote = remote_log(segment(1, 0, 50, [(1, 0)]), segment(2, 20, 60, [(4, 20)]))
-    local = LocalLog((EpochEntry(4, 20),), 20, 100, 0)
+    local = LocalLog((EpochEntry(4, 20),), 20, 100, 100, 0)
     assert starts(remote, local, UNLIMITED) == ([0], None)
 
 
 def test_segments_of_another_history_stay_until_their_epochs_are_gone() -> None:
     remote = remote_log(segment(1, 10, 60, [(2, 10)]))
-    local = LocalLog((EpochEntry(1, 0), EpochEntry(3, 30)), 0, 100, 0)
+    local = LocalLog((EpochEntry(1, 0), EpochEntry(3, 30)), 0, 100, 100, 0)
     assert starts(remote, local, Limits(0, 0), 10**12) == ([], None)
 
 
@@ -80,7 +86,7 @@ def test_interrupted_copies_and_deletions_are_found() -> None:
 @given(st.lists(st.integers(1, 200), min_size=1, max_size=20), st.integers(0, 3000), st.integers(0, 500))
 def test_retention_keeps_as_much_as_the_limit_allows(sizes: list[int], limit: int, local_bytes: int) -> None:
     items = [segment(n, n * 10, n * 10 + 9, size=size) for n, size in enumerate(sizes)]
-    local = LocalLog(EPOCHS, 0, 1000, local_bytes)
+    local = LocalLog(EPOCHS, 0, 1000, 1000, local_bytes)
     found = expired(remote_log(*items), local, Limits(-1, limit), 0)
     gone = [each.start_offset // 10 for each in found.segments]
     # The oldest ones, without gaps.

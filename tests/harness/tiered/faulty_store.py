@@ -59,8 +59,14 @@ class FaultyStore(FolderStore):
 
     def delete(self, segment: RemoteSegment) -> None:
         self._check(DELETE)
+        self._check(of_topic(DELETE, segment.partition_id.topic))
         self.deleted.append(segment)
         super().delete(segment)
+
+
+def of_topic(fault: str, topic: str) -> str:
+    """Return the name of a fault that only the segments of a topic have."""
+    return f"{fault}:{topic}"
 
 
 def set_faults(folder: Path, *faults: str) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from moldau.base.errors import KafkaError
 from moldau.base.ids import TopicId
 from moldau.base.json_log import event
 from moldau.server.services import NodeServices
@@ -18,7 +17,6 @@ from moldau.server.tiered.deletion import RemoteDeletion
 from moldau.server.tiered.metadata import RemoteLogMetadata
 from moldau.server.tiered.metadata_feed import MetadataFeed
 from moldau.tiered.state.segments import PartitionId, RemoteSegment
-from moldau.tiered.stores.interface import RemoteStoreError
 
 logger = logging.getLogger(__name__)
 
@@ -84,17 +82,23 @@ class Leftovers:
         return now_ms - segment.event_timestamp_ms >= _UNKNOWN_AGE_MS
 
     async def _delete(self, feed: MetadataFeed, segments: list[RemoteSegment]) -> None:
+        """Delete segments, also if some cannot be deleted."""
+        errors: dict[PartitionId, Exception] = {}
         try:
             for segment in segments:
-                if not self._metadata.topic.leads(feed.index) or self._is_tiered(segment.partition_id):
-                    return
-                await self._deletion.delete(segment)
-        except (KafkaError, RemoteStoreError) as error:
-            logger.warning(
-                "the remote segments of %s are deleted later: %s",
-                segments[0].partition_id,
-                error,
-                extra=event("tiered.delete_failed", partition=str(segments[0].partition_id)),
-            )
+                if not self._metadata.topic.leads(feed.index):
+                    break
+                if self._is_tiered(segment.partition_id):
+                    continue
+                error = await self._deletion.attempt(segment)
+                if error is not None:
+                    errors.setdefault(segment.partition_id, error)
         finally:
             self._running.discard(feed.index)
+        for partition_id, error in errors.items():
+            logger.warning(
+                "the remote segments of %s are deleted later: %s",
+                partition_id,
+                error,
+                extra=event("tiered.delete_failed", partition=str(partition_id)),
+            )

@@ -10,12 +10,15 @@ from moldau.tiered.state.segments import RemoteSegment
 from moldau.tiered.stores.folder import FolderStore
 from moldau.tiered.stores.interface import RemoteStoreError, SegmentIndexes, SegmentSource
 
-COPY, READ, DELETE, SLOW, DAMAGED, HANG = "copy", "read", "delete", "slow", "damaged", "hang"
+COPY, READ, DELETE, DAMAGED = "copy", "read", "delete", "damaged"
+#: Copies, or reads, do not end before the fault does.
+HANG, HANG_READ = "hang", "hang-read"
 #: A mistake in the plug-in: every call raises an exception that has nothing to do with stores.
 BUG = "bug"
 #: The plug-in returns more metadata of its own than is allowed.
 METADATA = "metadata"
-SLOW_SECONDS = 1.5
+#: This file is in the folder while reads hang.
+HANGING = "hanging"
 
 
 class FaultyStore(FolderStore):
@@ -45,8 +48,10 @@ class FaultyStore(FolderStore):
 
     def read(self, segment: RemoteSegment, position: int, size: int) -> bytes:
         self._check(READ)
-        if self._has(SLOW):
-            time.sleep(SLOW_SECONDS)
+        while self._has(HANG_READ):
+            (self._faults.parent / HANGING).touch()
+            time.sleep(0.05)
+        (self._faults.parent / HANGING).unlink(missing_ok=True)
         data = super().read(segment, position, size)
         if self._has(DAMAGED):
             middle = len(data) // 2

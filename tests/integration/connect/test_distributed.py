@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,17 @@ def test_a_worker_continues_after_an_outage_of_the_brokers(start_node: StartNode
         worker.wait_for("later")
     finally:
         worker.kill()
+
+
+def test_a_name_is_given_to_one_connector_only(group: str, start_worker: StartWorker) -> None:
+    worker = start_worker()
+    worker.create("first", datagen(f"{group}-first"))
+    worker.wait_for("first")
+    body = {"name": "same", "config": datagen(f"{group}-same"), "initial_state": "STOPPED"}
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: worker.api("POST", "/connectors", body), range(8)))
+    assert sorted(each.status for each in answers) == [201] + [409] * 7
+    assert worker.api("POST", "/connectors", body).body["message"] == "Connector same already exists"
 
 
 def test_internal_requests_need_the_signature_of_a_worker(group: str, start_worker: StartWorker) -> None:

@@ -108,10 +108,42 @@ class MoodyTask(SinkTask):
                     self.context.report(record, ConnectError("odd"))
                 file.write(f"{record.offset} {record.value}\\n")
 '''
+MODULE += '''
+
+class Rewinding(SinkConnector):
+    """Writes offsets, and reads the records again once; commits are asked for after every put."""
+
+    config = ConfigDef().define("file", TEXT, NO_DEFAULT, HIGH, "File.")
+
+    def task(self):
+        return RewindingTask()
+
+
+class RewindingTask(SinkTask):
+    def start(self, context):
+        self.context, self.rewound = context, False
+
+    def pre_commit(self, offsets):
+        self.note(f"commit {sorted(offsets.values())}")
+        return offsets
+
+    def put(self, records):
+        for each in records:
+            self.note(f"put {each.offset}")
+        self.context.request_commit()
+        if not self.rewound and records:
+            self.rewound = True
+            self.context.seek({TopicPartition(each.topic, each.partition): 0 for each in records})
+
+    def note(self, line):
+        with Path(self.context.config["file"]).open("a") as file:
+            file.write(line + "\\n")
+'''
 ENTRY_POINTS = """\
 [moldau.connectors]
 numbers = own_connectors:Numbers
 moody = own_connectors:Moody
+rewinding = own_connectors:Rewinding
 """
 
 
@@ -173,6 +205,16 @@ def test_a_sink_retries_without_losing_or_repeating_records(
     produce(bootstrap, topic, ["1000"])
     eventually(lambda: len(lines_of(file)) >= 1001, what=worker.log)
     assert lines_of(file) == [f"{number} {number}" for number in range(1001)]
+
+
+def test_offsets_after_a_rewind_are_not_committed(
+    bootstrap: str, group: str, worker: Worker, tmp_path: Path
+) -> None:
+    topic, file = f"{group}-in", tmp_path / "notes.txt"
+    produce(bootstrap, topic, ["a"])
+    worker.create(f"{group}-r", {"connector.class": "rewinding", "file": str(file), "topics": topic})
+    eventually(lambda: lines_of(file)[-1:] == ["commit [1]"], what=worker.log)
+    assert lines_of(file) == ["put 0", "commit [0]", "put 0", "commit [1]"]
 
 
 def test_a_reported_record_fails_a_task_that_tolerates_no_errors(

@@ -183,7 +183,6 @@ class WorkerSettings:
     properties: Mapping[str, str] = field(repr=False)
     shutdown_timeout_s: float
     overrides: OverridePolicy
-    topic_creation: bool
     topic_tracking: bool
     topic_tracking_reset: bool
     tasks_host: str
@@ -242,7 +241,6 @@ def _shared(properties: Mapping[str, str], values: Mapping[str, Any]) -> dict[st
         "properties": dict(properties),
         "shutdown_timeout_s": values["task.shutdown.graceful.timeout.ms"] / 1000,
         "overrides": OverridePolicy.from_properties(properties),
-        "topic_creation": values["topic.creation.enable"],
         "topic_tracking": values["topic.tracking.enable"],
         "topic_tracking_reset": values["topic.tracking.allow.reset"],
         "tasks_host": values["tasks.host"],

@@ -94,6 +94,7 @@ class Herder:
         self.group = group
         self.loggers = Loggers()
         self.validation = Validation(plugins, settings)
+        self._creating = asyncio.Lock()
         self._validating = asyncio.Semaphore(_MOST_VALIDATIONS)
         self._workers = workers
         self._cleanup = Cleanup(store, reports.worker_id, lambda: group.leads)
@@ -155,11 +156,13 @@ class Herder:
                 f"{lines}\nYou can also find the above list of errors at the endpoint "
                 "`/connector-plugins/{connectorType}/config/validate`"
             )
-        exists = name in self._configs
-        if exists and not may_replace:
-            raise ApiError(409, 409, f"Connector {name} already exists")
         written = [] if target is None else [records.target_state(name, target)]
-        await self.store.config_log.append([*written, records.connector_config(name, config)])
+        # Two requests must not both find that the connector is missing.
+        async with self._creating:
+            exists = name in self._configs
+            if exists and not may_replace:
+                raise ApiError(409, 409, f"Connector {name} already exists")
+            await self.store.config_log.append([*written, records.connector_config(name, config)])
         await self._settle(name)
         return Created(not exists, self.info(name))
 

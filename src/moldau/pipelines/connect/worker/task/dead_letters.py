@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any, Final
 
-from moldau.base.errors import ErrorCode, KafkaError
-from moldau.client.admin.client import AdminClient
 from moldau.client.admin.topic_types import NewTopic
 from moldau.client.producer.producer import Producer
 from moldau.client.records import ConsumerRecord, RecordMetadata
@@ -20,6 +18,7 @@ from moldau.pipelines.connect.data.errors import ConnectError, RetriableError
 from moldau.pipelines.connect.worker.retries import may_pass
 from moldau.pipelines.connect.worker.task.errors import Failure
 from moldau.pipelines.connect.worker.task.spec import TaskSpec
+from moldau.pipelines.connect.worker.task.topics import create_missing
 
 PREFIX: Final = "errors.deadletterqueue."
 _HEADERS: Final = "__connect.errors."
@@ -83,12 +82,7 @@ def context_headers(
 
 def create_topic(client: Mapping[str, str], topic: str, replication_factor: int) -> None:
     """Create the dead-letter topic if it is missing; `ConnectError` if that is not possible."""
-    try:
-        with AdminClient(dict(client)) as admin:
-            wanted = NewTopic(topic, partitions=1, replication_factor=replication_factor)
-            result = admin.create_topics([wanted])[topic]
-    except KafkaError as error:
-        result = error
-    if isinstance(result, KafkaError) and result.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+    error = create_missing(client, NewTopic(topic, partitions=1, replication_factor=replication_factor))
+    if error is not None:
         message = f"Could not initialize dead letter queue with topic={topic}"
-        raise (RetriableError if may_pass(result) else ConnectError)(message) from result
+        raise (RetriableError if may_pass(error) else ConnectError)(message) from error

@@ -32,7 +32,7 @@ from moldau.pipelines.connect.worker.task.errors import ErrorHandler, ErrorSetti
 from moldau.pipelines.connect.worker.task.sink import SinkLoop
 from moldau.pipelines.connect.worker.task.source import SourceLoop
 from moldau.pipelines.connect.worker.task.spec import TaskSpec
-from moldau.pipelines.connect.worker.task.topics import TopicCreation, topic_groups
+from moldau.pipelines.connect.worker.task.topics import TopicCreation, TopicGroup, topic_groups
 
 logger = logging.getLogger(__name__)
 
@@ -98,7 +98,7 @@ def _run_source(spec: TaskSpec, connector: SourceConnector, control: Control, pl
             connector.task(),
             SourceConversion(_converters(spec, plugins), chain_of(spec.connector_config), errors),
             producer,
-            TopicCreation(topic_groups(spec.connector_config), admin_properties(spec)),
+            TopicCreation(_topic_groups(spec), admin_properties(spec)),
             errors,
             control,
             flush_interval_s=_flush_interval_s(spec.worker_config),
@@ -151,6 +151,11 @@ def _dead_letters(spec: TaskSpec) -> dead_letters.DeadLetters | None:
 
 def _converters(spec: TaskSpec, plugins: Plugins) -> Any:
     return create_converters(plugins, spec.connector_config, spec.worker_config)
+
+
+def _topic_groups(spec: TaskSpec) -> list[TopicGroup]:
+    enabled = spec.worker_config.get("topic.creation.enable", "true").strip().lower() != "false"
+    return topic_groups(spec.connector_config) if enabled else []
 
 
 def _flush_interval_s(worker: Mapping[str, str]) -> float:

@@ -172,6 +172,9 @@ class SinkLoop:
             self._meter.add(READ, len(held))
             self._waiting = self._converted(held)
             self._put()
+        if self._context.sought:
+            # Before offsets are committed, which may be after those that the task has chosen.
+            self._seek()
         self._meter.report()
         due = time.monotonic() - self._flushed_at >= self._flush_interval_s
         if due or self._context.commit_requested:
@@ -230,6 +233,10 @@ class SinkLoop:
             message = f"Exiting WorkerSinkTask due to unrecoverable exception: {error}"
             raise ConnectError(message) from error
         self._meter.add(SENT, len(self._waiting))
+        self._end_put()
+
+    def _end_put(self) -> None:
+        """Count the records as put, and read on if reading was paused for them."""
         self._positions.update(self._reached)
         self._reached, self._waiting, self._originals = {}, [], {}
         if self._retry_at:
@@ -271,6 +278,9 @@ class SinkLoop:
             self._reached.pop(each, None)
             self._committed.pop(each, None)
             self._context.paused.discard(each)
+        if self._retry_at and not self._waiting:
+            # All records that the sink refused are gone: the other partitions need not wait for them.
+            self._end_put()
         self._task.close(partitions)
 
     def _commit(self, only: set[TopicPartition] | None = None) -> None:

@@ -1,6 +1,7 @@
 """Topics that a source connector's tasks create before they write (`topic.creation.*`).
 
-Without `topic.creation.default.*` settings, the brokers create topics as they are configured to.
+Without `topic.creation.default.*` settings, or with `topic.creation.enable=false` of the worker, the brokers
+create topics as they are configured to.
 """
 
 from __future__ import annotations
@@ -89,11 +90,21 @@ class TopicCreation:
             replication_factor=group.replication_factor,
             configs=dict(group.configs),
         )
-        try:
-            with AdminClient(dict(self._client)) as admin:
-                result = admin.create_topics([wanted])[topic]
-        except KafkaError as error:
-            result = error
-        if isinstance(result, KafkaError) and result.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
-            kind = RetriableError if may_pass(result) else ConnectError
-            raise kind(f"Task failed to create new topic {topic}: {result}") from result
+        error = create_missing(self._client, wanted)
+        if error is not None:
+            kind = RetriableError if may_pass(error) else ConnectError
+            raise kind(f"Task failed to create new topic {topic}: {error}") from error
+
+
+def create_missing(client: Mapping[str, str], wanted: NewTopic) -> KafkaError | None:
+    """Create a topic if it is missing; one that exists needs no permission. Return the error."""
+    try:
+        with AdminClient(dict(client)) as admin:
+            if not isinstance(admin.describe_topics([wanted.name])[wanted.name], KafkaError):
+                return None
+            result = admin.create_topics([wanted])[wanted.name]
+    except KafkaError as error:
+        result = error
+    if isinstance(result, KafkaError) and result.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+        return result
+    return None

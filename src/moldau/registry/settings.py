@@ -8,8 +8,10 @@
 | `schema.validate.new.schemas` | true | whether new schemas are validated as a whole; configs may change it |
 | `schema.reject.empty.subject` | false | refuse schemas of the empty subject |
 | `reference.versions.strict` | false | refuse schemas that refer to one name in several versions |
-| `schema.search.max.limit` | 1000 | largest, and default, number of schemas or versions in a list |
-| `subject.search.max.limit` | 20000 | largest, and default, number of subjects in a list |
+| `schema.search.default.limit` | 1000 | number of schemas or versions in a list if `limit` is not given or too large |
+| `schema.search.max.limit` | 1000 | largest `limit` of schemas or versions |
+| `subject.search.default.limit` | 20000 | number of subjects in a list if `limit` is not given or too large |
+| `subject.search.max.limit` | 20000 | largest `limit` of subjects |
 | `schema.registry.acl.rules` | | ACLs separated by semicolons; see *Limit what users may do* |
 | `schema.registry.acl.file` | | file with an ACL on each line |
 | `schema.registry.super.users` | | principals that may do everything, separated by semicolons |
@@ -21,7 +23,7 @@ from collections.abc import Mapping
 
 from moldau.config.definition import invalid_value
 from moldau.http.settings import boolean, integer
-from moldau.registry.state.registry import RegistrySettings
+from moldau.registry.state.registry import Limit, RegistrySettings
 from moldau.registry.state.settings import LEVELS
 
 
@@ -37,8 +39,15 @@ def registry_settings(properties: Mapping[str, str]) -> RegistrySettings:
         validate_new_schemas=boolean(properties, "schema.validate.new.schemas", True),
         reject_empty_subject=boolean(properties, "schema.reject.empty.subject", False),
         reference_versions_strict=boolean(properties, "reference.versions.strict", False),
-        search_limit=integer(properties, "schema.search.max.limit", 1000),
-        subject_search_limit=integer(properties, "subject.search.max.limit", 20_000),
+        search_limit=_limit(properties, "schema", 1000),
+        subject_search_limit=_limit(properties, "subject", 20_000),
+    )
+
+
+def _limit(properties: Mapping[str, str], kind: str, default: int) -> Limit:
+    return Limit(
+        integer(properties, f"{kind}.search.default.limit", default),
+        integer(properties, f"{kind}.search.max.limit", default),
     )
 
 

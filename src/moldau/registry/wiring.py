@@ -30,6 +30,18 @@ if TYPE_CHECKING:
 _WILDCARDS: Final = ("0.0.0.0", "::")
 _NO_PLUGINS: Final = "Java classes are not loaded; permissions are schema.registry.acl.rules"
 _NO_ENCODER: Final = "sensitive metadata is stored as it is"
+#: Settings of Confluent's store, and of Kafka's clients that it passes on, without effect here.
+_STORE_SETTINGS: Final = (
+    *("checkpoint.dir", "checkpoint.version", "group.id", "update.handlers", "write.max.retries"),
+    *("zk.session.timeout.ms", "acks", "batch.size", "linger.ms", "compression.type", "retries"),
+    *("max.block.ms", "max.request.size", "delivery.timeout.ms", "enable.idempotence"),
+    *("max.poll.records", "max.poll.interval.ms", "fetch.max.bytes", "fetch.max.wait.ms", "fetch.min.bytes"),
+    *("max.partition.fetch.bytes", "isolation.level", "check.crcs", "auto.offset.reset"),
+    *("client.dns.lookup", "client.rack", "connections.max.idle.ms", "interceptor.classes"),
+    *("metadata.max.age.ms", "metadata.recovery.strategy", "metric.reporters", "metrics."),
+    *("receive.buffer.bytes", "send.buffer.bytes", "reconnect.backoff.ms", "reconnect.backoff.max.ms"),
+    *("socket.connection.setup.timeout.ms", "socket.connection.setup.timeout.max.ms"),
+)
 SETTINGS: Final = KnownSettings(
     read=(
         "avro.compatibility.level",
@@ -40,7 +52,21 @@ SETTINGS: Final = KnownSettings(
         "kafkagroup.heartbeat.interval.ms",
         "kafkagroup.rebalance.timeout.ms",
         "kafkagroup.session.timeout.ms",
-        "kafkastore.",
+        "kafkastore.bootstrap.servers",
+        "kafkastore.client.id",
+        "kafkastore.default.api.timeout.ms",
+        "kafkastore.init.timeout.ms",
+        "kafkastore.request.timeout.ms",
+        "kafkastore.retry.backoff.max.ms",
+        "kafkastore.retry.backoff.ms",
+        "kafkastore.sasl.",
+        "kafkastore.security.protocol",
+        "kafkastore.skip.damaged.records",
+        "kafkastore.ssl.",
+        "kafkastore.timeout.ms",
+        "kafkastore.topic",
+        "kafkastore.topic.replication.factor",
+        "kafkastore.topic.skip.validation",
         "leader.connect.timeout.ms",
         "leader.election.sticky",
         "leader.eligibility",
@@ -54,9 +80,11 @@ SETTINGS: Final = KnownSettings(
         "schema.registry.inter.instance.protocol",
         "schema.registry.super.users",
         "schema.reject.empty.subject",
+        "schema.search.default.limit",
         "schema.search.max.limit",
         "schema.validate.fields",
         "schema.validate.new.schemas",
+        "subject.search.default.limit",
         "subject.search.max.limit",
     ),
     remedies={
@@ -72,6 +100,7 @@ SETTINGS: Final = KnownSettings(
         "enable.store.health.check",
         "init.resource.extension.class",
         "inter.instance.listener.name",
+        *(f"kafkastore.{name}" for name in _STORE_SETTINGS),
         "leader.election.delay",
         "metadata.encoder.",
         "resource.static.locations",
@@ -79,9 +108,7 @@ SETTINGS: Final = KnownSettings(
         "schema.canonicalize.on.consume",
         "schema.providers.",
         "schema.registry.zk.namespace",
-        "schema.search.default.limit",
         "size.limit.filter.",
-        "subject.search.default.limit",
         "subject.version.search.",
     ),
 )

@@ -55,14 +55,18 @@ def test_known_names_without_effect_and_unknown_names_are_told_apart(
         "schema.compatability.level": "FULL",
         "thread.pool.max": "200",
         "schema.cache.size": "1000",
+        "kafkastore.timout.ms": "1000",
+        "kafkastore.ssl.keystore.type": "PEM",
+        "kafkastore.write.max.retries": "5",
         "debug": "false",
         "http2.enabled": "true",
     }
     with caplog.at_level(logging.WARNING):
         registry.create_service(properties, "1")
     assert caplog.messages == [
-        "These settings have no effect here: http2.enabled, schema.cache.size, thread.pool.max.",
-        "These settings are unknown; check their names: schema.compatability.level.",
+        "These settings have no effect here: http2.enabled, kafkastore.write.max.retries, "
+        "schema.cache.size, thread.pool.max.",
+        "These settings are unknown; check their names: kafkastore.timout.ms, schema.compatability.level.",
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from moldau.registry.settings import registry_settings
 from tests.unit.registry.requests import TestRegistry, on_a_loop, record
 
 RULES = {
@@ -325,3 +326,22 @@ async def test_false_as_a_text_is_false_in_every_request() -> None:
     [result] = (await registry.ask("POST", "/associations:batchMutate", body)).json["results"]
     assert result["error"]["error_code"] == 40908
     assert await get(registry, "/subjects/:.n:t-value/versions") == [1]
+
+
+@on_a_loop
+async def test_lists_have_a_default_and_a_largest_limit() -> None:
+    limits = {"schema": (2, 3), "subject": (1, 4)}
+    names = {
+        f"{kind}.search.{name}.limit": str(value)
+        for kind, values in limits.items()
+        for name, value in zip(("default", "max"), values, strict=True)
+    }
+    settings = registry_settings(names)
+    registry = await TestRegistry(
+        search_limit=settings.search_limit, subject_search_limit=settings.subject_search_limit
+    ).start()
+    for number in range(5):
+        await registry.register(f"s{number}", '"string"')
+    for path, (default, most) in {"/schemas": limits["schema"], "/subjects": limits["subject"]}.items():
+        sizes = [len(await get(registry, f"{path}?limit={limit}")) for limit in (-1, 0, 1, most, most + 1)]
+        assert sizes == [default, default, 1, most, default]

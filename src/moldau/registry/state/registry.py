@@ -32,6 +32,21 @@ _INHERITED: Final = (
 )
 
 
+class Limit(NamedTuple):
+    """The default and the largest number of results of a list."""
+
+    default: int
+    most: int
+
+    def of(self, given: int) -> int:
+        """Return the number of results; as in Confluent's, the default if the given one is too large."""
+        return given if 0 < given <= self.most else self.default
+
+
+_SCHEMAS: Final = Limit(1000, 1000)
+_SUBJECTS: Final = Limit(20_000, 20_000)
+
+
 @dataclass(frozen=True, slots=True)
 class RegistrySettings:
     """Settings of the service that decisions depend on."""
@@ -42,9 +57,8 @@ class RegistrySettings:
     validate_new_schemas: bool = True
     reject_empty_subject: bool = False
     reference_versions_strict: bool = False
-    #: Default and largest number of results of a list.
-    search_limit: int = 1000
-    subject_search_limit: int = 20000
+    search_limit: Limit = _SCHEMAS
+    subject_search_limit: Limit = _SUBJECTS
 
 
 class Decision(NamedTuple):

@@ -44,13 +44,13 @@ def list_schemas(registry: Registry, wanted: Filter, offset: int, limit: int, *,
         names = sorted({*names, *(name for name in aliases if name in registry.store.subjects)})
     readable = (name for name in names if access.may_read(name))
     found = ((name, version) for name in readable for version in _versions(registry, name, wanted))
-    most = registry.settings.search_limit
+    limits = registry.settings.search_limit
     if not wanted.by_association:
         # Replies are made of those of the page only; there may be very many others.
-        chosen = page(found, offset, limit, most)
+        chosen = page(found, offset, limit, limits)
         return Decision((), [_reply(*each, aliases.get(each[0], ())) for each in chosen])
     shown = (_associated(registry, *each, aliases.get(each[0], ()), wanted) for each in found)
-    return Decision((), page((each for each in shown if each is not None), offset, limit, most))
+    return Decision((), page((each for each in shown if each is not None), offset, limit, limits))
 
 
 def _versions(registry: Registry, name: str, wanted: Filter) -> list[Version]:

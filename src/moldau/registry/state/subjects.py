@@ -16,7 +16,7 @@ from moldau.registry.state.lookup import formatted
 from moldau.registry.state.names import parse_name, relative_to
 from moldau.registry.state.records import KeyValue
 from moldau.registry.state.registering import require_writable
-from moldau.registry.state.registry import Decision, Registry
+from moldau.registry.state.registry import Decision, Limit, Registry
 from moldau.registry.state.store import Version
 from moldau.schemas.schema import InvalidSchema
 
@@ -40,10 +40,10 @@ def parse_version(text: str) -> int:
     return number
 
 
-def page(items: Iterable[T], offset: int, limit: int, most: int) -> list[T]:
-    """Return a page of a list; a limit that is missing or too large is the largest one."""
-    size, start = limit if 0 < limit <= most else most, min(max(offset, 0), _LARGEST_OFFSET)
-    return list(itertools.islice(items, start, start + size))
+def page(items: Iterable[T], offset: int, limit: int, limits: Limit) -> list[T]:
+    """Return a page of a list."""
+    start = min(max(offset, 0), _LARGEST_OFFSET)
+    return list(itertools.islice(items, start, start + limits.of(limit)))
 
 
 def list_subjects(

@@ -8,9 +8,9 @@
 | `schema.validate.new.schemas` | true | whether new schemas are validated as a whole; configs may change it |
 | `schema.reject.empty.subject` | false | refuse schemas of the empty subject |
 | `reference.versions.strict` | false | refuse schemas that refer to one name in several versions |
-| `schema.search.default.limit` | 1000 | number of schemas or versions in a list if `limit` is not given or too large |
+| `schema.search.default.limit` | 1000 | schemas or versions in a list if `limit` is missing or too large |
 | `schema.search.max.limit` | 1000 | largest `limit` of schemas or versions |
-| `subject.search.default.limit` | 20000 | number of subjects in a list if `limit` is not given or too large |
+| `subject.search.default.limit` | 20000 | subjects in a list if `limit` is missing or too large |
 | `subject.search.max.limit` | 20000 | largest `limit` of subjects |
 | `schema.registry.acl.rules` | | ACLs separated by semicolons; see *Limit what users may do* |
 | `schema.registry.acl.file` | | file with an ACL on each line |

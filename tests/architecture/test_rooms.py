@@ -12,13 +12,13 @@ SOURCE = ROOT / "src" / "moldau"
 UNIT_TESTS = ROOT / "tests" / "unit"
 
 #: Modules side by side in one package, `__init__` not counted.
-MOST_MODULES = 20
+MAX_MODULES = 20
 #: One file per API or per stored record: the folder is the list of them.
 CATALOGS = {SOURCE / "protocol" / "messages", SOURCE / "protocol" / "stored", SOURCE / "server" / "handlers"}
 #: Modules that share a first word before they are a package of that name.
-MOST_WITH_A_PREFIX = 2
-MOST_LINES = 600
-MOST_LINES_OF_A_FUNCTION = 70
+MAX_WITH_A_PREFIX = 2
+MAX_LINES = 600
+MAX_FUNCTION_LINES = 70
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -39,7 +39,7 @@ def test_packages_have_few_modules() -> None:
     crowded = {
         relative(package): len(modules_of(package))
         for package in packages()
-        if package not in CATALOGS and len(modules_of(package)) > MOST_MODULES
+        if package not in CATALOGS and len(modules_of(package)) > MAX_MODULES
     }
     assert crowded == {}
 
@@ -51,7 +51,7 @@ def test_a_shared_prefix_is_a_package() -> None:
             continue
         prefixes = Counter(path.stem.split("_")[0] for path in modules_of(package) if "_" in path.stem)
         found.update(
-            {f"{relative(package)}/{prefix}_*": n for prefix, n in prefixes.items() if n > MOST_WITH_A_PREFIX}
+            {f"{relative(package)}/{prefix}_*": n for prefix, n in prefixes.items() if n > MAX_WITH_A_PREFIX}
         )
     assert found == {}
 
@@ -69,7 +69,7 @@ def test_modules_and_functions_are_small() -> None:
     large = [
         f"{relative(path)}: {lines} lines"
         for path in sorted(SOURCE.rglob("*.py"))
-        if (lines := path.read_text().count("\n")) > MOST_LINES
+        if (lines := path.read_text().count("\n")) > MAX_LINES
     ]
     assert large + list(_long_functions()) == []
 
@@ -79,7 +79,7 @@ def _long_functions() -> Iterator[str]:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, Function):
                 lines = (node.end_lineno or node.lineno) - node.lineno + 1
-                if lines > MOST_LINES_OF_A_FUNCTION:
+                if lines > MAX_FUNCTION_LINES:
                     yield f"{relative(path)}: {node.name} has {lines} lines"
 
 

@@ -25,7 +25,7 @@ from tests.simulation.cluster import run as cluster_run
 from tests.simulation.quorum.world import simulate as simulate_quorum
 from tests.simulation.tiered import run as tiered_run
 
-_LONGEST = 600
+_MAX_LENGTH = 600
 
 
 class Outcome(NamedTuple):
@@ -67,7 +67,7 @@ def run_seed(kind: str, seed: int) -> Outcome:
     try:
         return Outcome(seed, None, KINDS[kind](seed))
     except Exception as error:
-        return Outcome(seed, f"{type(error).__name__}: {str(error)[:_LONGEST]}", {})
+        return Outcome(seed, f"{type(error).__name__}: {str(error)[:_MAX_LENGTH]}", {})
 
 
 def run_seeds(kind: str, seeds: range, jobs: int) -> Iterator[Outcome]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 #: Any initial delay has reached its maximum by then, and the power still fits into a float.
-_LARGEST_EXPONENT = 64
+_MAX_EXPONENT = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,5 +24,5 @@ class Backoff:
 
     def seconds(self, failures: int) -> float:
         """Return the delay after this many consecutive failures (1: after the first)."""
-        exponent = min(max(failures, 1) - 1, _LARGEST_EXPONENT)
+        exponent = min(max(failures, 1) - 1, _MAX_EXPONENT)
         return min(self.initial_seconds * float(2**exponent), self.maximum_seconds)

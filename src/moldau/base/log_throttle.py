@@ -10,7 +10,7 @@ import math
 from typing import Final
 
 _FIRST_SECONDS: Final = 10.0
-_LONGEST_SECONDS: Final = 600.0
+_MAX_SECONDS: Final = 600.0
 
 
 class LogThrottle:
@@ -31,7 +31,7 @@ class LogThrottle:
         if now < self._next:
             return False
         self._next = now + self._pause
-        self._pause = min(2 * self._pause, _LONGEST_SECONDS)
+        self._pause = min(2 * self._pause, _MAX_SECONDS)
         return True
 
     def reset(self) -> None:

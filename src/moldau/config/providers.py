@@ -32,9 +32,9 @@ from moldau.config.properties import PropertiesError, load_properties
 PREFIX: Final = "config.providers"
 _VARIABLE: Final = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}")
 _HIDDEN: Final = "[hidden]"
-_MOST_SECRETS: Final = 1000
+_MAX_SECRETS: Final = 1000
 #: A shorter text would hide parts of other words.
-_SHORTEST_SECRET: Final = 3
+_MIN_SECRET_LENGTH: Final = 3
 _KAFKA: Final = "org.apache.kafka.common.config.provider."
 
 
@@ -161,7 +161,7 @@ class ConfigProviders:
     def _remember(self, secret: str) -> None:
         self._secrets.pop(secret, None)
         self._secrets[secret] = None
-        if len(self._secrets) > _MOST_SECRETS:
+        if len(self._secrets) > _MAX_SECRETS:
             del self._secrets[next(iter(self._secrets))]
 
     def _create(self, name: str, declared: Mapping[str, str]) -> Provider:
@@ -194,13 +194,13 @@ def resolved(
 def hide(text: str, secrets: Iterable[str]) -> str:
     """Return a text without secrets, as they are and as URLs and JSON contain them."""
     for secret in sorted(secrets, key=len, reverse=True):
-        if len(secret) >= _SHORTEST_SECRET:
+        if len(secret) >= _MIN_SECRET_LENGTH:
             for form in _forms(secret):
                 text = text.replace(form, _HIDDEN)
     return text
 
 
-@lru_cache(_MOST_SECRETS)
+@lru_cache(_MAX_SECRETS)
 def _forms(secret: str) -> tuple[str, ...]:
     quoted = (quote(secret, safe=""), quote(secret), quote_plus(secret))
     return tuple(dict.fromkeys((secret, json.dumps(secret, ensure_ascii=False)[1:-1], *quoted)))

@@ -13,7 +13,7 @@ from moldau.client.registry.calls import Call
 from moldau.client.registry.types import RegisteredSchema, RegistryError, Schema
 
 #: References of references of references; a cycle also ends here.
-_DEEPEST = 64
+_MAX_DEPTH = 64
 
 Needed = Generator[Call[RegisteredSchema], RegisteredSchema, dict[str, str]]
 
@@ -26,8 +26,8 @@ def texts_of(schema: Schema) -> Needed:
 
 
 def _collect(schema: Schema, found: dict[str, str], open_names: set[str], depth: int) -> Needed:
-    if depth > _DEEPEST:
-        raise RegistryError(422, 42201, f"References are nested more than {_DEEPEST} levels deep")
+    if depth > _MAX_DEPTH:
+        raise RegistryError(422, 42201, f"References are nested more than {_MAX_DEPTH} levels deep")
     for reference in schema.references:
         if reference.name in found or reference.name in open_names:
             continue

@@ -15,7 +15,7 @@ from moldau.base.java_hash import string_hash
 
 T = TypeVar("T")
 
-_SMALLEST_TABLE = 16
+_MIN_TABLE_SIZE = 16
 
 
 def in_hash_order(elements: Collection[T], hash_of: Callable[[T], int], copied: bool = False) -> list[T]:
@@ -67,7 +67,7 @@ def string_order(text: str) -> bytes:
 
 def _table_size(elements: int, copied: bool) -> int:
     """Return the size of a table, which doubles at a load of 3/4; a copy has room for one more element."""
-    size = _SMALLEST_TABLE
+    size = _MIN_TABLE_SIZE
     while elements * 4 > size * 3 or (copied and elements * 4 // 3 + 1 > size):
         size *= 2
     return size

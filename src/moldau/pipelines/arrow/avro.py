@@ -29,9 +29,9 @@ _KINDS = {
     "fixed": kernel.FIXED,
     "record": kernel.RECORD,
 }
-_DEEPEST = 8
+_MAX_DEPTH = 8
 #: Maximum number of lines of the kernel's table: a record that is used by name has its lines at every use.
-_MOST_LINES = 1_000
+_MAX_LINES = 1_000
 #: Logical types that have no effect on the bytes of a column.
 _PLAIN = (None, "uuid")
 _MICROSECONDS = {"timestamp-millis": 1000, "timestamp-micros": 1}
@@ -163,7 +163,7 @@ class _Fields:
         if isinstance(schema, str):
             schema = self._named.get(schema, {"type": schema})
         kind = schema["type"] if isinstance(schema, dict) else None
-        if not isinstance(kind, str) or kind not in _KINDS or self._lines > _MOST_LINES:
+        if not isinstance(kind, str) or kind not in _KINDS or self._lines > _MAX_LINES:
             return None
         if kind == "record":
             children = self._children(schema)
@@ -173,7 +173,7 @@ class _Fields:
 
     def _children(self, record: Any) -> tuple[tuple[str, _Field], ...] | None:
         name = record["name"]
-        if name in self._open or len(self._open) >= _DEEPEST:
+        if name in self._open or len(self._open) >= _MAX_DEPTH:
             return None
         self._open.append(name)
         children = []

@@ -36,7 +36,7 @@ def encode_flat(rows: Any, prefix: bytes) -> Any | None:
     count = len(rows)
     texts = _Texts()
     columns = [texts.column(one) if _is_text(one.type) else _numbers(one) for one in rows.flatten()]
-    capacity = texts.size + count * (len(prefix) + kernel.MOST_BYTES * len(columns))
+    capacity = texts.size + count * (len(prefix) + kernel.MAX_FIELD_BYTES * len(columns))
     if capacity > _MAX_SIZE:
         return None
     table = np.array([(_kind(one.type), 0, 0) for one in rows.type], np.int64)

@@ -13,7 +13,7 @@ Invariants:
   or malformed has the status `MALFORMED`, one that is followed by more bytes `TRAILING`; other rows are not
   affected.
 - Output stays within the caller's buffers: one number and one length per row and field; an encoded field has
-  at most `MOST_BYTES` bytes, in addition to those of a text.
+  at most `MAX_FIELD_BYTES` bytes, in addition to those of a text.
 - All arithmetic is on signed 64-bit integers: Numba turns sums of signed and unsigned integers into floats.
 """
 
@@ -30,8 +30,8 @@ BOOLEAN, VARINT, FLOAT, DOUBLE, TEXT, FIXED, RECORD = range(7)
 NOT_NULL: Final = -1
 #: The columns of the table of fields.
 FIELD_COLUMNS: Final = 3
-#: The size of a branch and a varint.
-MOST_BYTES: Final = 11
+#: The maximum size of a field: a branch and a varint.
+MAX_FIELD_BYTES: Final = 11
 #: The status of a row.
 GOOD, MALFORMED, TRAILING = range(3)
 

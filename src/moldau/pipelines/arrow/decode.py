@@ -115,7 +115,7 @@ class Decoder:
                 payload = decompress(codec, payload, MAX_DECOMPRESSED)
             except CorruptBatch as error:
                 raise CorruptRecords(self._partition, offset, str(error)) from error
-        if not 0 <= batch[kernel.COUNT] * kernel.SMALLEST_RECORD <= len(payload):
+        if not 0 <= batch[kernel.COUNT] * kernel.MIN_RECORD_SIZE <= len(payload):
             reason = f"the batch announces {batch[kernel.COUNT]} records in {len(payload)} bytes"
             raise CorruptRecords(self._partition, offset, reason)
         return payload

@@ -88,10 +88,10 @@ REASONS: Final = (
 ) = range(len(REASONS))
 
 #: A record has at least a length, attributes, timestamp, offset, key length, value length, header count.
-SMALLEST_RECORD: Final = 7
+MIN_RECORD_SIZE: Final = 7
 
-_LARGEST_MS = ((1 << 63) - 1) // 1000
-_SMALLEST_MS = -_LARGEST_MS
+_MAX_MS = ((1 << 63) - 1) // 1000
+_MIN_MS = -_MAX_MS
 _LOGICAL = (1 << 63) - 1
 
 #: Forces a signed 64-bit integer where Numba would infer another type.
@@ -128,7 +128,7 @@ def _scan(data: Any, size: int, start: int, end: int, table: Any, results: Any) 
         records = _number(data, position + 57, 4)
         visible = attributes & CONTROL_FLAG == 0 and last_offset >= start and base_offset < end
         if attributes & CODEC_MASK == 0 and (
-            records < 0 or records * SMALLEST_RECORD > batch_size - BATCH_HEADER_SIZE
+            records < 0 or records * MIN_RECORD_SIZE > batch_size - BATCH_HEADER_SIZE
         ):
             return _COUNT
         table[row + POSITION] = position
@@ -195,7 +195,7 @@ def _skip_headers(data: Any, position: int, end: int) -> tuple[int, int]:
 @inlined
 def _microseconds(milliseconds: int) -> int:
     """Convert to microseconds; a time out of their range becomes the closest one in it."""
-    return min(max(milliseconds, _SMALLEST_MS), _LARGEST_MS) * 1000
+    return min(max(milliseconds, _MIN_MS), _MAX_MS) * 1000
 
 
 @inlined

@@ -29,7 +29,7 @@ _OTHER_STATE_ADVICE = (
 _FULL = "No space left on device"
 _FULL_ADVICE = "The disk of the checkpoint or of temporary files is full. Free some space:"
 _TRACEBACK = "Traceback (most recent call last):"
-_LONGEST = 1000
+_MAX_LENGTH = 1000
 
 
 class BadData(ValueError):
@@ -55,7 +55,7 @@ def short_message(error: BaseException) -> str:
     message = _python_message(cause) or " ".join(_lines(cause)[:3])
     advice = [_OTHER_STATE_ADVICE] if _OTHER_STATE.search(cause) else []
     advice += [_FULL_ADVICE] if _FULL in cause else []
-    return _tidy(" ".join([*advice, message]))[:_LONGEST] or type(error).__name__
+    return _tidy(" ".join([*advice, message]))[:_MAX_LENGTH] or type(error).__name__
 
 
 def _cause(error: BaseException) -> str:

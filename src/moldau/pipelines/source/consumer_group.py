@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 _TIMEOUT_S = 5.0
 #: No commit is attempted for this long after a failure.
 _RETRY_S = 30.0
-_LONGEST_NAME = 200
+_MAX_NAME_LENGTH = 200
 _FILE = "query"
 
 
@@ -83,7 +83,7 @@ class GroupProgress:
         prefix = self._options.group_id_prefix
         if name is None:
             name, prefix = str(self._options.subscription), prefix or "moldau"
-        return (name if prefix is None else f"{prefix}-{name}")[:_LONGEST_NAME]
+        return (name if prefix is None else f"{prefix}-{name}")[:_MAX_NAME_LENGTH]
 
     def _failed(self, group: str, error: Exception) -> None:
         self._not_before = time.monotonic() + _RETRY_S

@@ -1,1 +1,1 @@
-"""This broker among the others: lifecycle, connections to other brokers, directory assignments."""
+"""This broker among the others: lifecycle, connections, directory assignments, high watermarks of leaders."""

@@ -22,7 +22,7 @@ _SCHEMA_NOT_FOUND: Final = 40403
 _CONFIG_NOT_FOUND: Final = 40408
 _SUBJECT_NOT_FOUND: Final = 40401
 #: A Protobuf schema may have many message types, each a subject; aliases of further ones are not read.
-_MOST_ALIASES: Final = 10
+_MAX_ALIASES: Final = 10
 
 
 class UnknownSchema(Exception):
@@ -52,7 +52,7 @@ class Registrations:
         ids = None if isinstance(key, int) else await self._ids(key)
         names = {self._prefix + subject for subject in subjects}
         found = await self._is_listed(key, ids, self._context, names)
-        for subject in subjects[:_MOST_ALIASES]:
+        for subject in subjects[:_MAX_ALIASES]:
             if found:
                 break
             alias = await self._alias(subject)

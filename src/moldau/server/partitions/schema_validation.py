@@ -47,18 +47,18 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 #: Requests to the registry at a time.
-_MOST_REQUESTS = 8
+_MAX_REQUESTS = 8
 #: Maximum number of ids that are looked up or wait for it.
-_MOST_LOOK_UPS = 1000
+_MAX_LOOK_UPS = 1000
 #: Maximum time a batch waits for the registry, including its turn, and maximum time of a look-up.
-_LONGEST_SECONDS = 5.0
+_MAX_SECONDS = 5.0
 #: Pause between requests after a failure of the registry.
 _PAUSE_SECONDS = 1.0
 #: Failures are logged once in this time.
 _REPORT_SECONDS = 60.0
-_MOST_MISSING = 1000
-_MOST_REFUSED_IDS = 10
-_MOST_ERRORS = 1000
+_MAX_MISSING = 1000
+_MAX_REFUSED_IDS = 10
+_MAX_ERRORS = 1000
 _MAX_ID = 2**31 - 1
 _SERVER_ERROR = 500
 
@@ -108,8 +108,8 @@ class SchemaValidator:
             config.integer("confluent.schema.registry.max.cache.size"), clock.monotonic
         )
         #: The reason for refusing an id.
-        self._missing = BoundedCache(_MOST_MISSING, clock.monotonic)
-        self._slots = asyncio.Semaphore(_MOST_REQUESTS)
+        self._missing = BoundedCache(_MAX_MISSING, clock.monotonic)
+        self._slots = asyncio.Semaphore(_MAX_REQUESTS)
         self._look_ups: dict[Hashable, asyncio.Task[str | None]] = {}
         self._loaded = False
         self._failed_at: float | None = None
@@ -126,21 +126,21 @@ class SchemaValidator:
         """Raise INVALID_RECORD with the records whose schemas are not registered."""
         errors: list[RecordError] = []
         refused = 0
-        seconds = min(_LONGEST_SECONDS, max(timeout_ms, 0) / 1000)
+        seconds = min(_MAX_SECONDS, max(timeout_ms, 0) / 1000)
         try:
             async with asyncio.timeout(seconds):
                 for subject, id, numbers in _named(topic_partition.topic, config, ids):
                     problem = await self._problem(subject, id)
                     if problem is None:
                         continue
-                    errors += [RecordError(number, problem) for number in numbers[:_MOST_ERRORS]]
+                    errors += [RecordError(number, problem) for number in numbers[:_MAX_ERRORS]]
                     refused += 1
-                    if refused >= _MOST_REFUSED_IDS:
+                    if refused >= _MAX_REFUSED_IDS:
                         break
         except TimeoutError:
             raise _refusal(f"no answer within {seconds:g} seconds") from None
         if errors:
-            raise refused_records(topic_partition, ErrorCode.INVALID_RECORD, sorted(errors)[:_MOST_ERRORS])
+            raise refused_records(topic_partition, ErrorCode.INVALID_RECORD, sorted(errors)[:_MAX_ERRORS])
 
     async def close(self) -> None:
         for look_up in self._look_ups.values():
@@ -160,8 +160,8 @@ class SchemaValidator:
             return problem
         look_up = self._look_ups.get(key)
         if look_up is None:
-            if len(self._look_ups) >= _MOST_LOOK_UPS:
-                raise _refusal(f"{_MOST_LOOK_UPS} other ids are being looked up")
+            if len(self._look_ups) >= _MAX_LOOK_UPS:
+                raise _refusal(f"{_MAX_LOOK_UPS} other ids are being looked up")
             look_up = self._look_ups[key] = asyncio.create_task(self._look_up(subject, schema))
             look_up.add_done_callback(partial(self._ended, key))
         return await asyncio.shield(look_up)
@@ -179,10 +179,10 @@ class SchemaValidator:
             if self._failed_at is not None and now - self._failed_at < _PAUSE_SECONDS:
                 raise _refusal("it could not be reached a moment ago")
             try:
-                async with asyncio.timeout(_LONGEST_SECONDS):
+                async with asyncio.timeout(_MAX_SECONDS):
                     problem = await self._ask(subject, schema)
             except TimeoutError:
-                raise self._unavailable(f"no answer within {_LONGEST_SECONDS:g} seconds") from None
+                raise self._unavailable(f"no answer within {_MAX_SECONDS:g} seconds") from None
         if problem is None:
             self._known.put(subject.cache_key(schema), True)
         elif self._missing_seconds > 0:

@@ -31,7 +31,7 @@ _NICENESS = 5
 _ORPHAN_CHECK_BYTES = 4 * 1024 * 1024
 #: Amount of work at full speed before the rate is limited.
 _BURST_SECONDS = 0.3
-_SHORTEST_SLEEP = 0.02
+_MIN_SLEEP_S = 0.02
 #: The default of `log.cleaner.io.max.bytes.per.second` is the largest double: no limit.
 _NO_LIMIT = 1e15
 
@@ -63,7 +63,7 @@ class Throttle:
             return
         now = self._clock.monotonic()
         self._allowed_at = max(self._allowed_at, now - _BURST_SECONDS) + size / self._rate
-        if self._allowed_at - now > _SHORTEST_SLEEP:
+        if self._allowed_at - now > _MIN_SLEEP_S:
             self._sleep(self._allowed_at - now)
 
 

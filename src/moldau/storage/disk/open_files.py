@@ -14,7 +14,7 @@ from collections import OrderedDict, deque
 from moldau.storage.disk.disk import Disk, File
 
 DEFAULT_LIMIT = 768
-_MOST_FLUSHES = 4096
+_MAX_FLUSHES = 4096
 _TOO_MANY = frozenset({errno.EMFILE, errno.ENFILE})
 
 
@@ -25,7 +25,7 @@ class FlushTimes:
 
     def __init__(self) -> None:
         #: In seconds, of flushes that metrics have not read yet; the oldest are dropped.
-        self.recent: deque[float] = deque(maxlen=_MOST_FLUSHES)
+        self.recent: deque[float] = deque(maxlen=_MAX_FLUSHES)
 
 
 class OpenFiles:

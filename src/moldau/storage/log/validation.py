@@ -46,7 +46,7 @@ _MAX_ERRORS = 1000
 _MIN_RECORD_SIZE = 7
 #: The position of the length field, its minimum, and the bytes needed to read the magic byte.
 _LENGTH_AT = 8
-_LEAST_LENGTH = 14
+_MIN_LENGTH = 14
 _UP_TO_MAGIC = 17
 
 
@@ -240,7 +240,7 @@ def _is_cut_off(records: Buffer) -> bool:
     if len(records) < _UP_TO_MAGIC:
         return True
     length = int.from_bytes(records[_LENGTH_AT : _LENGTH_AT + 4], "big", signed=True)
-    return length >= _LEAST_LENGTH and LOG_OVERHEAD + length > len(records)
+    return length >= _MIN_LENGTH and LOG_OVERHEAD + length > len(records)
 
 
 def _target_codec(compression_type: str) -> int | None:

@@ -26,7 +26,7 @@ H = TypeVar("H", bound=asyncio.Handle)
 
 #: More callbacks than this at one virtual time indicate an endless loop.
 _MAX_TURNS = 100_000
-_SHORTEST_WAIT = 1e-6
+_MIN_WAIT_S = 1e-6
 #: The maximum distance by which a ready task is moved.
 _MAX_SHUFFLE = 8
 
@@ -112,7 +112,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
             return _dropped(asyncio.TimerHandle(when, callback, args, self, context))
         if when > self._now:
             # A delay too short to advance the clock would never elapse.
-            when = max(when, self._now + _SHORTEST_WAIT)
+            when = max(when, self._now + _MIN_WAIT_S)
         return super().call_at(when, callback, *args, context=context)
 
     def _is_dead(self, context: Context | None) -> bool:

@@ -357,7 +357,7 @@ def test_kernel_does_not_write_past_its_buffers(
 ) -> None:
     """Bytes after the end of each buffer stay unchanged."""
     payload = bytes(changed(payload, changes))
-    rows, size = min(count, len(payload) // kernel.SMALLEST_RECORD), len(payload)
+    rows, size = min(count, len(payload) // kernel.MIN_RECORD_SIZE), len(payload)
     table = np.zeros(kernel.BATCH_FIELDS, np.int64)
     table[kernel.PAYLOAD_END], table[kernel.COUNT] = size, rows
     fields = [4 * (rows + 1), size, (rows + 7) // 8]

@@ -10,7 +10,7 @@ from moldau.base.ids import TopicPartition
 from moldau.cli.shared.tool import ToolError
 
 #: Jackson, which writes CSV for Kafka's tools, quotes every longer text.
-_LONGEST_UNQUOTED = 24
+_MAX_UNQUOTED_LENGTH = 24
 #: Jackson quotes text with a character up to the comma, the last one with a meaning in CSV.
 _FIRST_SAFE = "-"
 _DATETIME = re.compile(r"\d{1,4}-\d{1,2}-\d{1,2}T\d{1,2}:\d{1,2}:\d{1,2}\.\d{1,3}(Z|[+-]\d{2}(:?\d{2})?)")
@@ -28,7 +28,7 @@ def csv_line(*cells: str | int) -> str:
 
 
 def _quoted(text: str) -> str:
-    if len(text) <= _LONGEST_UNQUOTED and all(character >= _FIRST_SAFE for character in text):
+    if len(text) <= _MAX_UNQUOTED_LENGTH and all(character >= _FIRST_SAFE for character in text):
         return text
     return '"' + text.replace('"', '""') + '"'
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _WINDOW_S: Final = 120.0
 _INTERVAL_S: Final = 10.0
 #: The longest history: a day of rounds per minute.
-_MOST_INTERVALS: Final = 1440
+_MAX_INTERVALS: Final = 1440
 #: Exit codes of --once; 1 is a failure, as in all commands.
 _WARN, _ERR = 2, 3
 
@@ -176,8 +176,8 @@ def _rules(options: argparse.Namespace) -> LagRules:
     interval = min(_INTERVAL_S, window / 3) if options.interval is None else options.interval
     if not interval >= 0.05:
         raise UsageError("--interval must be at least 0.05 seconds")
-    if not 3 <= window / interval <= _MOST_INTERVALS:
-        raise UsageError(f"--window must be 3 to {_MOST_INTERVALS} times --interval ({interval:g} s)")
+    if not 3 <= window / interval <= _MAX_INTERVALS:
+        raise UsageError(f"--window must be 3 to {_MAX_INTERVALS} times --interval ({interval:g} s)")
     if options.allowed_lag < 0:
         raise UsageError("--allowed-lag must be at least 0")
     if not 0 <= options.minimum_complete <= 1:

@@ -15,10 +15,10 @@ from typing import Any, Final
 
 from moldau.client.serdes import SerializationError
 
-MOST_LEVELS: Final = 500
+MAX_LEVELS: Final = 500
 #: The maximum number of parts: this constant plus a number per byte.
-_MOST_PARTS: Final = 100_000
-_MOST_PARTS_PER_BYTE: Final = 16
+_MAX_PARTS: Final = 100_000
+_MAX_PARTS_PER_BYTE: Final = 16
 #: Types with more parts than this, and than this for each byte, need a check.
 _FEW_PARTS: Final = 16
 _FEW_PARTS_PER_BYTE: Final = 8
@@ -29,12 +29,12 @@ _NAMED: Final = frozenset({"record", "error", "enum", "fixed"})
 _BUILTIN: Final = _VARINTS | _NAMED | _SIZES.keys() | {"string", "bytes", "array", "map"}
 #: Kinds of nodes; a varint, a length with bytes, or a number of bytes has no children.
 _VARINT, _BYTES, _FIXED, _RECORD, _UNION, _ARRAY, _MAP = range(7)
-_LONGEST_VARINT: Final = 10
+_MAX_VARINT_BYTES: Final = 10
 
 
 class NestedTooDeeply(SerializationError):
     def __init__(self) -> None:
-        super().__init__(f"the Avro data is nested deeper than {MOST_LEVELS} levels")
+        super().__init__(f"the Avro data is nested deeper than {MAX_LEVELS} levels")
 
 
 class TooManyParts(SerializationError):
@@ -67,14 +67,14 @@ class AvroBounds:
         try:
             for node in nodes:
                 for typed in zip(node.children, node.defaults, strict=False):
-                    _walk(typed, _parts, _MOST_PARTS)
+                    _walk(typed, _parts, _MAX_PARTS)
         except SerializationError as error:
             self._unwritable = error
 
     def check_bytes(self, data: bytes) -> None:
         """Raise `NestedTooDeeply`, `TooManyParts`, or `SerializationError` if the bytes end too early."""
         if self._checked:
-            _walk(self._root, _Bytes(data).children, _MOST_PARTS + _MOST_PARTS_PER_BYTE * len(data))
+            _walk(self._root, _Bytes(data).children, _MAX_PARTS + _MAX_PARTS_PER_BYTE * len(data))
 
     def check_value(self, value: Any) -> None:
         """Raise `NestedTooDeeply` for a value with too many levels, or if the defaults have no end."""
@@ -99,7 +99,7 @@ def _walk(root: Any, children: Callable[[Any], Iterator[Any] | None], most: int 
                 break
         else:
             stack.pop()
-        if len(stack) > MOST_LEVELS:
+        if len(stack) > MAX_LEVELS:
             raise NestedTooDeeply
 
 
@@ -147,7 +147,7 @@ class _Bytes:
     def _number(self) -> int:
         data, position = self._data, self._position
         value = 0
-        for index, byte in enumerate(data[position : position + _LONGEST_VARINT]):
+        for index, byte in enumerate(data[position : position + _MAX_VARINT_BYTES]):
             value |= (byte & 0x7F) << 7 * index
             if byte < 0x80:
                 self._position = position + index + 1
@@ -273,7 +273,7 @@ class _Size:
 
     @property
     def is_large(self) -> bool:
-        return self.levels >= MOST_LEVELS or self.parts > _FEW_PARTS + _FEW_PARTS_PER_BYTE * self.least_bytes
+        return self.levels >= MAX_LEVELS or self.parts > _FEW_PARTS + _FEW_PARTS_PER_BYTE * self.least_bytes
 
 
 def _needs_check(root: _Node) -> bool:

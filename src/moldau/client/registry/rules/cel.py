@@ -23,7 +23,7 @@ from moldau.client.registry.rules.rule import CONDITION, Context, Field, FieldWa
 
 _EPOCH = datetime.date(1970, 1, 1)
 _MIDNIGHT = datetime.datetime.combine(_EPOCH, datetime.time())
-_MOST_PROGRAMS = 1000
+_MAX_PROGRAMS = 1000
 #: The ends of signed 64-bit integers, and of doubles.
 _SIGNED_END = 2**63
 _DOUBLE_END = 2**1023
@@ -56,7 +56,7 @@ class CelExecutor:
     def _program(self, expression: str) -> Any:
         program = self._programs.get(expression)
         if program is None:
-            if len(self._programs) >= _MOST_PROGRAMS:
+            if len(self._programs) >= _MAX_PROGRAMS:
                 self._programs.clear()
             compiled = self._environment.compile(expression)
             program = self._environment.program(compiled, functions=FUNCTIONS)

@@ -23,7 +23,7 @@ VALUE_HEADER = "__value_schema_id"
 #: The first message of a file.
 FIRST = (0,)
 #: Message types nested deeper than this are not read.
-_MOST_INDEXES = 64
+_MAX_INDEXES = 64
 
 _ID = struct.Struct(">bI")
 
@@ -92,7 +92,7 @@ def read_indexes(data: bytes, start: int) -> tuple[tuple[int, ...], int]:
     count, position = _read_varint(data, start)
     if count == 0:
         return FIRST, position
-    if not 0 < count <= _MOST_INDEXES:
+    if not 0 < count <= _MAX_INDEXES:
         raise SerializationError(f"{count} message indexes")
     indexes = []
     for _ in range(count):

@@ -34,7 +34,7 @@ from moldau.client.registry.types import Schema
 from moldau.client.serdes import SerializationError
 from moldau.schemas.schema import Reference
 
-_MOST_TYPES = 1000
+_MAX_TYPES = 1000
 
 
 class ProtobufSerializer:
@@ -53,7 +53,7 @@ class ProtobufSerializer:
         self._class = message_class
         self._rules = rules or Rules()
         #: Message type → its schema and path.
-        self._known = BoundedCache(_MOST_TYPES, time.monotonic)
+        self._known = BoundedCache(_MAX_TYPES, time.monotonic)
         self._codecs = Codecs(self._registry, ProtobufCodec)
 
     def serialize(self, topic: str, data: Message | None, headers: Headers = ()) -> bytes | None:

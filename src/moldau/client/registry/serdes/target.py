@@ -19,7 +19,7 @@ from moldau.client.registry.types import RegisteredSchema, Schema
 from moldau.client.serdes import SerializationError
 from moldau.schemas.schema import parse
 
-_MOST_SUBJECTS = 1000
+_MAX_SUBJECTS = 1000
 
 
 class Subjects:
@@ -29,7 +29,7 @@ class Subjects:
         self.registry = registry
         self.settings = settings
         self.key = key
-        self._known = BoundedCache(_MOST_SUBJECTS, time.monotonic)
+        self._known = BoundedCache(_MAX_SUBJECTS, time.monotonic)
 
     def subject(self, topic: str, record_name: str | None) -> str:
         subject = self.settings.subject_name(topic, self.key, record_name)
@@ -158,7 +158,7 @@ class Codecs(Generic[Codec]):
     def __init__(self, registry: RegistryClient, make: Callable[[str, Mapping[str, str]], Codec]) -> None:
         self._registry = registry
         self._make = make
-        self._known = BoundedCache(_MOST_SUBJECTS, time.monotonic)
+        self._known = BoundedCache(_MAX_SUBJECTS, time.monotonic)
 
     def of(self, schema: Schema) -> Codec:
         key = (schema.text, schema.references)

@@ -24,7 +24,7 @@ from moldau.pipelines.formats.registry.readers import AvroReaders, avro_codec, r
 _FRAME = 5
 _NO_ID = -1
 #: More schemas than this in one batch are decoded record by record.
-_MOST_GROUPS = 50
+_MAX_GROUPS = 50
 _ERRORS = pa.array([None, "not of this Avro schema", "unexpected bytes after the Avro data"], pa.string())
 
 
@@ -36,7 +36,7 @@ def decode_avro(data: Any, arrow: Any, registry: RegistryOptions, single: str | 
     parts: list[Any] = []
     places: list[Any] = []
     left = np.ones(len(data), bool)
-    for id in np.unique(ids[ids != _NO_ID])[:_MOST_GROUPS] if single is None else ():
+    for id in np.unique(ids[ids != _NO_ID])[:_MAX_GROUPS] if single is None else ():
         place = np.flatnonzero(ids == id)
         found = _decode_group(column, place, arrow, registry, int(id))
         if found is not None:

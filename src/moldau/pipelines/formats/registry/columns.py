@@ -46,7 +46,7 @@ _CONNECT_TYPES: dict[str, DataType] = {
     "bytes": BinaryType(),
 }
 #: Types that refer to themselves end here.
-_DEEPEST = 20
+_MAX_DEPTH = 20
 
 
 def registered_columns(client: RegistryClient, schema: Schema, single: str) -> StructType:
@@ -94,7 +94,7 @@ def _root(schema: Any) -> Any:
 
 
 def _json_type(schema: Any, resolver: Any, depth: int) -> DataType:
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         raise _too_deep()
     if not isinstance(schema, dict):
         return StringType()
@@ -143,7 +143,7 @@ def _protobuf_columns(text: str, references: Mapping[str, str]) -> DataType:
 
 
 def message_columns(descriptor: Any, depth: int) -> StructType:
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         raise _too_deep()
     return StructType([StructField(one.name, _field_type(one, depth)) for one in descriptor.fields])
 

@@ -18,7 +18,7 @@ SOCKET = "MOLDAU_FORK_SERVER"
 _READ_ONCE = ("PYTHON", "LD_", "LC_", "LANG", "OPENBLAS_", "MKL_", "ARROW_", "MALLOC_", "NUMBA_")
 _SPARKS = "PYTHON_"
 #: The path of a Unix socket is limited to about 100 bytes.
-_LONGEST_FOLDER = 70
+_MAX_FOLDER_LENGTH = 70
 
 _servers: dict[int, tuple[subprocess.Popen[bytes], str]] = {}
 
@@ -32,7 +32,7 @@ def start_server(environ: Mapping[str, str]) -> str | None:
         return None
     if os.getpid() in _servers:
         return _servers[os.getpid()][1]
-    short = len(tempfile.gettempdir()) <= _LONGEST_FOLDER
+    short = len(tempfile.gettempdir()) <= _MAX_FOLDER_LENGTH
     folder = tempfile.mkdtemp(prefix="moldau-fork-server-", dir=None if short else "/tmp")
     socket = os.path.join(folder, "socket")
     process = subprocess.Popen(

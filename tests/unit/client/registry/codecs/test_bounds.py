@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from moldau.client.registry.codecs.avro import AvroCodec
-from moldau.client.registry.codecs.bounds import MOST_LEVELS, NestedTooDeeply, TooManyParts
+from moldau.client.registry.codecs.bounds import MAX_LEVELS, NestedTooDeeply, TooManyParts
 from moldau.client.serdes import SerializationError
 
 
@@ -54,7 +54,7 @@ def test_values_are_bounded(schema: Any) -> None:
 
     assert codec(schema).encode(nested(200))
     with pytest.raises(NestedTooDeeply):
-        codec(schema).encode(nested(MOST_LEVELS))
+        codec(schema).encode(nested(MAX_LEVELS))
     endless: dict[str, Any] = {}
     endless[field] = {"next": endless, "children": [endless], "below": {"k": endless}}[field]
     with pytest.raises(NestedTooDeeply):

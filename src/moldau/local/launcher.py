@@ -87,7 +87,7 @@ class NodeProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """As in `subprocess`: negative for a signal. None if unknown, because the launcher died."""
+        """As in `subprocess`: negative for a signal. None if the launcher process has exited."""
         code = self._reported.get("exit_code")
         return None if code is None else int(code)
 

@@ -44,8 +44,11 @@ class LocalLog:
 
     @property
     def can_fetch(self) -> bool:
-        """Whether every appended record is synced. The offset of a fetch tells the leader what is durable
-        here, in whichever role it was written."""
+        """Whether every appended record is synced.
+
+        The leader counts records before the offset of a fetch as durable here, also those that were written
+        in another role.
+        """
         return not self.has_pending_write and self.view.end.offset <= self.durable_end
 
     def advance_high_watermark(self, high_watermark: int) -> None:

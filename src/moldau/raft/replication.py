@@ -287,7 +287,7 @@ class FollowerReplication:
     # Completed actions. The role may have changed since the action was started.
 
     def action_completed(self, now_ms: float) -> Follower | None:
-        """Extend the fetch deadline, because the time of a local write says nothing about the leader."""
+        """Extend the fetch deadline, because the time of a local write is no evidence about the leader."""
         quorum, state = self._quorum, self._quorum.state
         quorum.log.has_pending_write = False
         if not isinstance(state, Follower):

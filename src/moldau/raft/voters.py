@@ -24,7 +24,7 @@ from moldau.protocol.stored.control import Voter as StoredVoter
 
 T = TypeVar("T")
 
-#: The feature whose level tells static and dynamic quorums apart.
+#: The feature whose level distinguishes static from dynamic quorums.
 KRAFT_VERSION = "kraft.version"
 STATIC = 0
 DYNAMIC = 1

@@ -1,5 +1,5 @@
-"""The logs of this broker's replicas: open them where the metadata says, retry, and report where they
-really are.
+"""The logs of this broker's replicas: opened in the directories that the metadata names, with retries; the
+actual directories are reported.
 
 A replica without a log stays in the table of partitions, so that clients get KAFKA_STORAGE_ERROR instead of
 an unknown partition. A new log that cannot be created (no space, no file descriptor) is retried. A known
@@ -29,7 +29,7 @@ _NO_DIRECTORY = (UNASSIGNED_DIR, MIGRATING_DIR, LOST_DIR)
 
 
 class Placed(NamedTuple):
-    """A replica in another directory than the metadata says, or without one in the metadata."""
+    """A replica in another directory than in the metadata, or without one there."""
 
     topic_id: TopicId
     partition: int

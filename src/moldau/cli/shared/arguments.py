@@ -20,7 +20,7 @@ KAFKA_VERSION = "4.3.0"
 
 
 class UsageError(Exception):
-    """The command line is invalid; the message says why."""
+    """The command line is invalid; the message gives the reason."""
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):

@@ -1,4 +1,4 @@
-"""The errors of the sink; each message says what to do."""
+"""The errors of the sink; each message names the remedy."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ def _new_producer(options: SinkOptions, transactional_id: str | None) -> ArrowPr
 
 
 def _explained(error: KafkaError, options: SinkOptions, seconds: float) -> Exception:
-    """Return the error, or one that says what to do if the error itself does not."""
+    """Return the error, or one that names the remedy if the error itself does not."""
     if error.code is ErrorCode.INVALID_TRANSACTION_TIMEOUT:
         return TransactionLost(
             f"The brokers do not allow a transaction timeout of {options.transaction_timeout_ms} ms: lower "

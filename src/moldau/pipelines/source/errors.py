@@ -1,4 +1,4 @@
-"""The errors of the source; each message says what to do."""
+"""The errors of the source; each message names the remedy."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ COMMIT_MARKER = 1
 
 
 class CleanedTransactions:
-    """Receives every batch in order and tells which ones transactions no longer need."""
+    """Receives every batch in order and finds those that transactions no longer need."""
 
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
         self._waiting = sorted(aborted, key=lambda transaction: transaction.first_offset, reverse=True)

@@ -14,7 +14,7 @@ class Level(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of one check. `advice` says what to change; every problem has some."""
+    """The result of one check. `advice` is the remedy; every problem has one."""
 
     level: Level
     what: str

@@ -1,4 +1,4 @@
-"""The principal under which a broker knows a client, as far as the client's own settings tell.
+"""The principal under which a broker knows a client, as far as the client's own settings show.
 
 A broker may change the name: `ssl.principal.mapping.rules` for certificates, and
 `sasl.kerberos.principal.to.local.rules` for Kerberos.

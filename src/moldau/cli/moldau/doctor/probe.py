@@ -89,7 +89,7 @@ async def _connect(host: str, port: int, timeout_ms: int) -> OSError | None:
 
 
 def _most_telling(outcomes: list[OSError | None]) -> tuple[Reached, str]:
-    """Choose the error to report if no connection was accepted: a refusal says more than a timeout."""
+    """Choose the error to report if no connection was accepted: a refusal is more specific than a timeout."""
     errors = [error for error in outcomes if error is not None]
     for error in errors:
         if isinstance(error, ConnectionRefusedError) or error.errno == errno.ECONNREFUSED:

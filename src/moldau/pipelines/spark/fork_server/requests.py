@@ -21,7 +21,7 @@ _NOT_NEEDED = 1
 
 
 class Request(NamedTuple):
-    """A process as a client wants it."""
+    """The process that a client requests."""
 
     folder: bytes
     arguments: list[str]

@@ -46,10 +46,11 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
     ),
     "Quotas": (
         Difference(
-            "A client that exceeds the rate of its windows is throttled until it has used no more than its "
-            "limit since then, and afterwards gets exactly its limit. Apache Kafka throttles by the rate "
-            "alone: from one ten seconds to the next, a client that always has data gets between a tenth "
-            "and 1.6 times its limit.",
+            "A client that exceeds the rate of its windows is throttled as in Apache Kafka, but continues "
+            "with a fifth of its limit until its burst has left the windows, and afterwards gets exactly "
+            "its limit. With the default windows and small requests it gets at most 1.27 times its limit in "
+            "the first ten seconds. Apache Kafka throttles by the rate alone: from one ten seconds to the "
+            "next, a client that always has data gets between a tenth and 1.6 times its limit.",
             "A limit that holds on average only is hard to plan with.",
         ),
         Difference(

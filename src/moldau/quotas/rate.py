@@ -8,6 +8,7 @@ last value is older than `number` windows; one more is kept, because it may over
 
 from __future__ import annotations
 
+import math
 from typing import Final, NamedTuple
 
 
@@ -19,6 +20,8 @@ class QuotaWindows(NamedTuple):
 
 
 DEFAULT_WINDOWS: Final = QuotaWindows()
+#: Steady use of a limit is no burst, though requests do not arrive evenly.
+_TOLERANCE: Final = 1.05
 
 
 class _Window:
@@ -81,17 +84,29 @@ class Rate:
         """Return the rate per second."""
         return self.total(now_ms) * 1000 / self._span_ms(now_ms)
 
-    def would_exceed(self, limit: float, value: float, now_ms: int) -> bool:
-        """Return whether the rate would exceed a limit per second with this value."""
-        return (self.total(now_ms) + value) * 1000 / self._span_ms(now_ms) > limit
+    def unused(self, limit: float, now_ms: int) -> float:
+        """Return how much can be added without exceeding a limit per second; below 0, it is exceeded."""
+        return limit * self._span_ms(now_ms) / 1000 - self.total(now_ms)
 
-    def elapsed_ms(self, now_ms: int) -> int:
-        """Return the time since the oldest window began."""
-        return now_ms - min((window.start_ms for window in self._kept), default=now_ms)
+    def burst_ends_ms(self, limit: float, now_ms: int) -> int:
+        """Return from when on the limit can be used without exceeding it together with earlier values.
+
+        This is about the time of all windows after a burst, and now after steady use.
+        """
+        number, size_ms = self._windows
+        measured_ms = (number - 1) * size_ms
+        allowed = limit * measured_ms / 1000 * _TOLERANCE
+        ends_ms, used = float(now_ms), 0.0
+        for window in sorted(self._kept, key=lambda each: each.start_ms, reverse=True):
+            used += window.value
+            # Just before it leaves the measured time, it counts together with all later ones.
+            leaves_ms = window.start_ms + measured_ms
+            ends_ms = max(ends_ms, leaves_ms - max(0.0, (allowed - used) / limit * 1000))
+        return math.ceil(ends_ms)
 
     def _span_ms(self, now_ms: int) -> int:
         number, size_ms = self._windows
-        elapsed_ms = self.elapsed_ms(now_ms)
+        elapsed_ms = now_ms - min((window.start_ms for window in self._kept), default=now_ms)
         missing = number - 1 - elapsed_ms // size_ms
         if missing > 0:
             elapsed_ms += missing * size_ms

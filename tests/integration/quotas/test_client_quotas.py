@@ -75,14 +75,14 @@ def seconds_until_answered(wire: Wire) -> float:
 
 
 def test_producer_is_answered_at_once_and_then_muted(
-    node: Node, admin: AdminClient, wire: Wire, topic: str, on_moldau: bool
+    node: Node, admin: AdminClient, wire: Wire, topic: str
 ) -> None:
     create_and_wait(node.bootstrap_servers, topic)
     with quota(admin, "producer_byte_rate", 500_000.0):
         begin = time.monotonic()
         response = wire.call(produce_request(topic, records(800_000)), PRODUCE_VERSION)
         assert time.monotonic() - begin < 0.5
-        assert response.throttle_time_ms == pytest.approx(1600 if on_moldau else 600, abs=30)
+        assert response.throttle_time_ms == pytest.approx(600, abs=30)
         assert seconds_until_answered(wire) == pytest.approx(response.throttle_time_ms / 1000, abs=0.4)
         with Wire(node.bootstrap_servers) as other:
             assert seconds_until_answered(other) < 0.5, "a request that is not limited is not throttled"

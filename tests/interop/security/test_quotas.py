@@ -134,16 +134,12 @@ class Client(NamedTuple):
         return steps
 
 
-def _alike(theirs: list[Step], ours: list[Step], *, repaid_ms: int = 0) -> None:
-    """Require the same contents and throttled requests, and nearly the same throttle times and delays.
-
-    `repaid_ms` is added to Apache Kafka's throttle times: Moldau's clients repay the burst
-    that they have used, so that they get their limit in the long run (`quotas/pacer.py`).
-    """
+def _alike(theirs: list[Step], ours: list[Step]) -> None:
+    """Require the same contents and throttled requests, and nearly the same throttle times and delays."""
     text = f"\nApache {theirs}\nMoldau {ours}"
     assert [each.result for each in ours] == [each.result for each in theirs], text
     for first, second in zip(theirs, ours, strict=True):
-        expected = first.throttle_ms and first.throttle_ms + repaid_ms
+        expected = first.throttle_ms
         tolerance = max(_TOLERANCE_MS, _TOLERANCE * expected)
         assert abs(expected - second.throttle_ms) <= tolerance, text
         # A muted connection answers the next request late, by the time that was announced.
@@ -193,7 +189,7 @@ def test_produce_is_throttled_by_the_quota_that_precedes(
             requests = [(produce_request(topic, _records(60 * KB)), 12)] * 3
             requests += [(produce_request(topic, _records(180 * KB)), 12)]
             runs.append(client.steps(node, requests, _error))
-    _alike(*runs, repaid_ms=0 if _BOTH_APACHE else 10_000)
+    _alike(*runs)
     assert [each.throttle_ms > 1000 for each in runs[0]] == [False, False, False, True]
 
 

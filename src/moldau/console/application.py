@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response, Stream
 from starlette.routing import Match, Route
 from starlette.staticfiles import StaticFiles
 
-from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.errors import AUTHORIZATION_ERRORS, ErrorCode, KafkaError
 from moldau.client.registry.types import RegistryError
 from moldau.console.login.redirects import login_path, requested_page
 from moldau.console.login.roles import Role
@@ -35,14 +35,6 @@ from moldau.network.failures import NodeUnreachable
 
 _CLUSTERS: Final = "/clusters/"
 _SAFE: Final = ("GET", "HEAD")
-_DENIED: Final = frozenset(
-    {
-        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-        ErrorCode.GROUP_AUTHORIZATION_FAILED,
-        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-    }
-)
 _MISSING: Final = frozenset(
     {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.GROUP_ID_NOT_FOUND}
 )
@@ -281,7 +273,7 @@ def _problem_of(error: Exception) -> tuple[int, str]:
     if isinstance(error, KafkaError):
         if isinstance(error, NodeUnreachable):
             return 503, str(error)
-        if error.code in _DENIED:
+        if error.code in AUTHORIZATION_ERRORS:
             return 403, str(error)
         return (404 if error.code in _MISSING else 409), str(error)
     raise error

@@ -98,8 +98,8 @@ ROUTES: Final[tuple[Action, ...]] = (
     Action("POST", "/schemas/{subject}/delete", ADMIN, schemas.delete_subject, service=True),
     Action("GET", "/connectors", VIEWER, connectors.connectors),
     Action("POST", "/connectors", EDITOR, connectors.create, ("name", "class"), service=True),
-    Action("GET", "/connectors/plugin", VIEWER, connectors.plugin_form),
-    Action("POST", "/connectors/validate", EDITOR, connectors.validate, service=True),
+    Action("GET", "/connector-plugins", VIEWER, connectors.plugin_form),
+    Action("POST", "/connector-plugins/validate", EDITOR, connectors.validate, service=True),
     Action("GET", "/connectors/{connector}", VIEWER, connectors.connector),
     Action("POST", "/connectors/{connector}", EDITOR, connectors.configure, service=True),
     Action("POST", "/connectors/{connector}/delete", ADMIN, connectors.delete, service=True),
@@ -108,6 +108,6 @@ ROUTES: Final[tuple[Action, ...]] = (
     Action("GET", "/pipelines/{pipeline}", VIEWER, pipelines.pipeline),
     Action("POST", "/pipelines/{pipeline}/stop", EDITOR, pipelines.stop_pipeline, service=True),
     Action("GET", "/sql", VIEWER, sql.sql),
-    Action("POST", "/sql", EDITOR, sql.begin),
+    Action("POST", "/sql", EDITOR, sql.begin, ("statements",)),
     Action("GET", "/sql/{run}", EDITOR, sql.results),
 )

@@ -36,6 +36,8 @@ _QUIET_S: Final = 5.0
 
 _STATEMENTS: Final = "statements.sql"
 _REGISTRY: Final = "schema.registry.url"
+#: Text up to its quote, or to the end if it has none.
+_LITERAL: Final = re.compile(r"'(?:[^']|'')*(?:'|$)")
 #: What may follow RUN are the word SCRIPT or a comment before it; the others are functions and a property.
 _FORBIDDEN: Final = re.compile(
     r"""(?P<script>\brun\b["'`]?\s*["'`]?(?:script\b|--|/\*|//|\#))|\b(?P<word>avro_schema_file|java_method|(?:try_)?reflect)\b""",
@@ -56,6 +58,11 @@ class Run:
             return f"RUN SCRIPT '{_STATEMENTS}';"
         quoted = self.registry_url.replace("'", "''")
         return f"SET '{_REGISTRY}' = '{quoted}'; RUN SCRIPT '{_STATEMENTS}';"
+
+
+def without_literals(text: str) -> str:
+    """Return statements without the contents of text in single quotes."""
+    return _LITERAL.sub("'…'", text)
 
 
 def check_statements(text: str) -> None:
@@ -79,6 +86,7 @@ class SqlRuns:
     def __init__(self) -> None:
         self._waiting: dict[str, Run] = {}
         self._running: set[asyncio.subprocess.Process] = set()
+        self._used = 0
 
     def add(self, run: Run) -> str:
         """Keep a run until its results are read; return its id."""
@@ -93,18 +101,23 @@ class SqlRuns:
 
     async def results(self, run: Run) -> AsyncIterator[Output]:
         """Run the statements and yield what they print; the last output is `end` with the exit code."""
-        if len(self._running) >= _MOST_RUNNING:
+        if self._used >= _MOST_RUNNING:
             raise Refused(503, f"{_MOST_RUNNING} statements are running; try again later.")
-        with tempfile.TemporaryDirectory(prefix="moldau-sql-") as folder:
-            process = await _started(run, Path(folder))
-            self._running.add(process)
-            try:
-                async for output in _outputs(process):
-                    if output != Output("message", f"{_REGISTRY} is {run.registry_url}."):
-                        yield output
-            finally:
-                self._running.discard(process)
-                await _stopped(process)
+        # Before the process is started, which takes a while.
+        self._used += 1
+        try:
+            with tempfile.TemporaryDirectory(prefix="moldau-sql-") as folder:
+                process = await _started(run, Path(folder))
+                self._running.add(process)
+                try:
+                    async for output in _outputs(process):
+                        if output != Output("message", f"{_REGISTRY} is {run.registry_url}."):
+                            yield output
+                finally:
+                    self._running.discard(process)
+                    await _stopped(process)
+        finally:
+            self._used -= 1
 
     async def close(self) -> None:
         for process in list(self._running):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.errors import AUTHORIZATION_ERRORS, ErrorCode, KafkaError
 from moldau.http.errors import ApiError
 
 BAD_REQUEST: Final = 400
@@ -22,15 +22,6 @@ _AUTHENTICATION: Final = frozenset(
         ErrorCode.SASL_AUTHENTICATION_FAILED,
         ErrorCode.UNSUPPORTED_SASL_MECHANISM,
         ErrorCode.ILLEGAL_SASL_STATE,
-    }
-)
-_AUTHORIZATION: Final = frozenset(
-    {
-        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-        ErrorCode.GROUP_AUTHORIZATION_FAILED,
-        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-        ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
     }
 )
 _REFUSED: Final = frozenset(
@@ -61,7 +52,7 @@ def of_kafka(error: KafkaError) -> ApiError:
     message, code = str(error), error.code
     if code in _AUTHENTICATION:
         return ApiError(401, KAFKA_AUTHENTICATION, message)
-    if code in _AUTHORIZATION:
+    if code in AUTHORIZATION_ERRORS:
         return ApiError(403, KAFKA_AUTHORIZATION, message)
     if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         return ApiError(404, UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")

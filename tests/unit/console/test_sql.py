@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from moldau.client.wire.settings import ClientSettings
-from moldau.console.sql import Run, check_statements
+from moldau.console.sql import Run, SqlRuns, check_statements, without_literals
+from moldau.console.web.call import Refused
 from moldau.console.web.forms import InvalidField
 
 SETTINGS = ClientSettings.from_properties({"bootstrap.servers": "localhost:9092"})
@@ -50,3 +53,30 @@ def test_statements_use_the_registry_of_the_console() -> None:
         script
         == "SET 'schema.registry.url' = 'http://user:a''b@localhost:8081'; RUN SCRIPT 'statements.sql';"
     )
+
+
+def test_statements_are_audited_without_their_texts() -> None:
+    text = """INSERT INTO cards VALUES ('4111', 'O''Neil'); SELECT "a" FROM t WHERE b = 'open"""
+    assert (
+        without_literals(text) == """INSERT INTO cards VALUES ('…', '…'); SELECT "a" FROM t WHERE b = '…'"""
+    )
+
+
+def test_the_number_of_running_statements_is_bounded_while_they_start() -> None:
+    async def play() -> None:
+        runs = SqlRuns()
+        streams = [runs.results(Run("SHOW TOPICS;", SETTINGS)) for _ in range(3)]
+        begun = [asyncio.ensure_future(anext(each)) for each in streams]
+        with pytest.raises(Refused, match="2 statements are running"):
+            await begun[2]
+        for each in begun[:2]:
+            each.cancel()
+        await asyncio.gather(*begun, return_exceptions=True)
+        # Those that have ended make room for others.
+        other = asyncio.ensure_future(anext(runs.results(Run("SHOW TOPICS;", SETTINGS))))
+        await asyncio.sleep(0)
+        assert not other.done()
+        other.cancel()
+        await asyncio.gather(other, return_exceptions=True)
+
+    asyncio.run(play())

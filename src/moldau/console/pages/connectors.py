@@ -15,7 +15,7 @@ from moldau.console.records.masking import MASK
 from moldau.console.services import ConnectClient, ConnectError
 from moldau.console.web.call import Call, CopyAs, Done, Page, Refused
 from moldau.console.web.commands import curl, json_script, start_command
-from moldau.console.web.forms import Form, InvalidField
+from moldau.console.web.forms import Form, InvalidField, confirm_name, parse_settings
 from moldau.console.web.rendering import fragment
 
 #: Where a worker's REST API usually is, for a console without one.
@@ -149,8 +149,7 @@ async def control(call: Call) -> Done:
 
 async def delete(call: Call) -> Done:
     connect, name = _connect(call), call.path("connector")
-    if (await call.form()).get("name", "") != name:
-        raise Refused(400, "The name does not match the connector.")
+    confirm_name(await call.form(), "connector", name)
     await connect("DELETE", _path(name))
     return Done(f"Connector {name} is deleted.", call.url("connectors"))
 
@@ -233,13 +232,7 @@ def _config(form: Form) -> dict[str, str]:
     for name, value in form.items():
         if name.startswith(_FIELD) and value.strip():
             config[name.removeprefix(_FIELD)] = value.strip()
-    for line in form.get("settings", "").replace("\r", "").split("\n"):
-        if line.strip():
-            name, equals, value = line.partition("=")
-            if not equals:
-                raise InvalidField(f"Settings are lines of name=value; {line[:80]!r} is not.")
-            config[name.strip()] = value.strip()
-    return config
+    return config | parse_settings(form.get("settings", ""))
 
 
 def _copy(call: Call, base: str, path: str) -> CopyAs:

@@ -8,9 +8,9 @@ from moldau.base.errors import KafkaError
 from moldau.client.admin.group_types import GroupListing
 from moldau.client.wire.coordinators import GROUP, coordinator_id
 from moldau.console.pages.topology import topology, topology_picture
-from moldau.console.web.call import Call, CopyAs, Done, Page, Refused, not_found, paged
+from moldau.console.web.call import Call, CopyAs, Done, Page, not_found, paged
 from moldau.console.web.commands import admin_script, curl, group_script, tool
-from moldau.console.web.forms import checked_number
+from moldau.console.web.forms import checked_number, confirm_name
 from moldau.lag.collection.batches import Batches
 from moldau.lag.collection.groups import Described, Listed, describe_groups
 from moldau.lag.documents import partition_document
@@ -87,8 +87,7 @@ def _copy(call: Call, listing: GroupListing) -> CopyAs:
 async def delete_group(call: Call) -> Done:
     listing = await group_listing(call)
     name = listing.group_id
-    if (await call.form()).get("name", "") != name:
-        raise Refused(400, "The name does not match the group.")
+    confirm_name(await call.form(), "group", name)
     error = (await call.admin.delete_groups([name]))[name]
     if error is not None:
         raise error

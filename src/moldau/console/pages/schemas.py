@@ -12,7 +12,7 @@ from moldau.client.registry import AsyncRegistryClient, Schema
 from moldau.client.registry.types import RegistryError
 from moldau.console.web.call import Call, CopyAs, Done, Page, Refused, not_found, paged
 from moldau.console.web.commands import curl, registry_script, start_command
-from moldau.console.web.forms import checked_number
+from moldau.console.web.forms import checked_number, confirm_name
 
 PAGE_SIZE: Final = 50
 #: Where a registry usually is, for a console without one.
@@ -133,8 +133,7 @@ async def set_compatibility(call: Call) -> Done:
 
 async def delete_subject(call: Call) -> Done:
     registry, subject = _registry(call), call.path("subject")
-    if (await call.form()).get("name", "") != subject:
-        raise Refused(400, "The name does not match the subject.")
+    confirm_name(await call.form(), "subject", subject)
     await registry.delete_subject(subject)
     return Done(f"Subject {subject} is deleted.", call.url("schemas"))
 

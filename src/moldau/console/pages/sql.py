@@ -7,7 +7,7 @@ from typing import Final
 
 from starlette.responses import JSONResponse, Response
 
-from moldau.console.sql import Run, SqlRuns, check_statements
+from moldau.console.sql import Run, SqlRuns, check_statements, without_literals
 from moldau.console.web.call import Call, CopyAs, Page, Refused, not_found
 from moldau.console.web.commands import curl, sql_script, start_command, tool
 from moldau.console.web.forms import InvalidField
@@ -40,7 +40,10 @@ async def begin(call: Call) -> Response:
         raise Refused(
             403, "SQL is not possible while fields are masked: it would show them (masking.fields)."
         )
-    statements = (await call.form()).text("statements", "SQL")
+    form = await call.form()
+    # The audit log has what was run, without what may be records or secrets.
+    call.fields = {"statements": without_literals(form.get("statements", ""))}
+    statements = form.text("statements", "SQL")
     if len(statements) > _MOST_LENGTH:
         raise InvalidField(f"SQL is longer than {_MOST_LENGTH} characters.")
     check_statements(statements)

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from moldau.client.admin.topic_types import NewTopic
 from moldau.console.cluster.snapshot import Topic
-from moldau.console.web.call import Call, CopyAs, Done, Page, Refused, paged
+from moldau.console.web.call import Call, CopyAs, Done, Page, paged
 from moldau.console.web.commands import admin_script, curl, tool
-from moldau.console.web.forms import checked_number, parse_settings
+from moldau.console.web.forms import checked_number, confirm_name, parse_settings
 
 PAGE_SIZE: Final = 100
 _SORTS: Final[dict[str, Callable[[Topic], Any]]] = {
@@ -81,9 +81,7 @@ async def create_topic(call: Call) -> Done:
 
 async def delete_topic(call: Call) -> Done:
     topic = await call.topic()
-    form = await call.form()
-    if form.get("name", "") != topic.name:
-        raise Refused(400, "The name does not match the topic.")
+    confirm_name(await call.form(), "topic", topic.name)
     error = (await call.admin.delete_topics([topic.name]))[topic.name]
     if error is not None:
         raise error

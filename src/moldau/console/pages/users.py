@@ -12,8 +12,9 @@ from moldau.client.admin.scram import (
     UserScramCredentialDeletion,
     UserScramCredentialUpsertion,
 )
-from moldau.console.web.call import Call, CopyAs, Done, Page, Refused, not_found
+from moldau.console.web.call import Call, CopyAs, Done, Page, not_found
 from moldau.console.web.commands import admin_script, curl, tool
+from moldau.console.web.forms import confirm_name
 
 _ITERATIONS: Final = 4096
 _MECHANISMS: Final = tuple(each.mechanism_name for each in ScramMechanism)
@@ -53,8 +54,7 @@ async def save_user(call: Call) -> Done:
 
 async def delete_user(call: Call) -> Done:
     user = call.path("user")
-    if (await call.form()).get("name", "") != user:
-        raise Refused(400, "The name does not match the user.")
+    confirm_name(await call.form(), "user", user)
     found = (await call.admin.describe_user_scram_credentials([user])).get(user)
     if found is None:
         raise not_found(f"User {user}")

@@ -165,9 +165,11 @@ class _Parser:
                     raise InvalidField(f"{step.text!r} is not the name of a field.")
                 steps.append(step.text)
                 continue
-            if step.kind not in ("number", "text"):
-                raise InvalidField('Write a field as ["name"] or [0].')
-            steps.append(int(step.text) if step.text.isdigit() else _unquoted(step.text))
+            if step.kind != "text" and not step.text.isdigit():
+                raise InvalidField(
+                    'Write a field as ["name"], and an element as [0], which is the first one.'
+                )
+            steps.append(_unquoted(step.text) if step.kind == "text" else int(step.text))
             self._require("]")
         return lambda fields: _walk(fields.get(root, _MISSING), steps)
 

@@ -74,6 +74,12 @@ def checked_number(text: str, label: str, *, least: int = 0, most: int = MOST_NU
     return value
 
 
+def confirm_name(form: Form, kind: str, name: str) -> None:
+    """Refuse to delete something whose name the user has not typed."""
+    if form.get("name", "") != name:
+        raise InvalidField(f"The name does not match the {kind}.")
+
+
 async def read_form(request: Request, limit: int) -> Form:
     """Read a form, URL-encoded or as a JSON object."""
     body = await read_body(request.scope, request.receive, limit)
@@ -111,7 +117,7 @@ def _json_fields(body: bytes) -> dict[str, str]:
 
 
 def parse_settings(text: str) -> dict[str, str]:
-    """Parse `name=value` lines, or pairs separated by commas on one line."""
+    """Parse lines of `name=value`; those that begin with # are comments."""
     found: dict[str, str] = {}
     for line in text.replace("\r", "").split("\n"):
         stripped = line.strip()

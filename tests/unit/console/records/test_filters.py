@@ -86,6 +86,9 @@ def test_a_record_does_not_match(expression: str) -> None:
         ("__import__('os')", "not known"),
         ("(" * 50 + "1" + ")" * 50, "nested"),
         ("1 == " + "1" * 3000, "longer"),
+        ("value.items[-1] == 1", "first one"),
+        ("value.items[1.5] == 1", "first one"),
+        ("value.items[key] == 1", "first one"),
     ],
 )
 def test_a_mistake_is_named(expression: str, reason: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 from moldau.console.pages.resets import parse_time
 from moldau.console.web import formats
 from moldau.console.web.call import accepts_json, paged
-from moldau.console.web.forms import Form, InvalidField, parse_settings
+from moldau.console.web.forms import Form, InvalidField, confirm_name, parse_settings
 
 
 @pytest.mark.parametrize(
@@ -82,3 +82,10 @@ def test_numbers_as_people_read_them() -> None:
     ]
     assert formats.time(1_700_000_000_123) == "2023-11-14 22:13:20.123"
     assert formats.time(-1) == formats.time(1 << 62) == "–"
+
+
+@pytest.mark.parametrize("fields", [{}, {"name": "order"}, {"name": "orders "}])
+def test_a_deletion_needs_the_name(fields: dict[str, str]) -> None:
+    confirm_name(Form({"name": "orders"}), "topic", "orders")
+    with pytest.raises(InvalidField, match="does not match the topic"):
+        confirm_name(Form(fields), "topic", "orders")

@@ -34,7 +34,7 @@ class PeriodicTasks:
         broker = None if broker_id is None else state.image.cluster.brokers.get(broker_id)
         if broker is not None:
             expired = broker.id
-            return Decision(fence(state, broker), True, lambda: state.heartbeats.set_fenced(expired, True))
+            return Decision(fence(state, broker), True, lambda: state.heartbeats.expire(expired))
         config = state.config
         interval_ms = config.integer("unclean.leader.election.interval.ms")
         if now_ms - self._last_unclean_election_ms >= interval_ms:

@@ -79,6 +79,11 @@ class Partition:
         """The registration; None before the first role and after the last."""
         return self._registration
 
+    def is_added(self, broker_id: int) -> bool:
+        """Whether a reassignment adds a replica on a broker."""
+        registration = self._registration
+        return registration is not None and broker_id in registration.adding
+
     @property
     def leader_epoch(self) -> int:
         return self.registration.leader_epoch
@@ -308,6 +313,8 @@ class Partition:
             return 0
         self.progress.appended(info.size)
         self.traffic.replication_bytes_in += info.size
+        if self.is_added(self._broker.id):
+            self.traffic.reassignment_bytes_in += info.size
         return info.size
 
     def adopt_offsets(self, high_watermark: int, log_start_offset: int) -> None:

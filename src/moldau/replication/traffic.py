@@ -20,8 +20,11 @@ class TopicTraffic:
         "failed_fetch_requests",
         "failed_produce_requests",
         "fetch_requests",
+        "keyless_records",
         "messages_in",
         "produce_requests",
+        "reassignment_bytes_in",
+        "reassignment_bytes_out",
         "replicas",
         "replication_bytes_in",
         "replication_bytes_out",
@@ -39,6 +42,11 @@ class TopicTraffic:
         self.replication_bytes_in = 0
         self.replication_bytes_out = 0
         self.disk_bytes = 0
+        #: The parts of the replication bytes to and from replicas that a reassignment adds.
+        self.reassignment_bytes_in = 0
+        self.reassignment_bytes_out = 0
+        #: Records without a key that a compacted topic has refused.
+        self.keyless_records = 0
         #: Replicas of the topic on this broker.
         self.replicas = 0
 

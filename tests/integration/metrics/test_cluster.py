@@ -9,6 +9,9 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from moldau.base.ids import TopicPartition as Place
+from moldau.client.admin.client import AdminClient as OurAdminClient
+from moldau.client.admin.client import checked
 from tests.harness.nodes.leaders import coordinator_of, leaders_of, wait_until_in_sync
 from tests.harness.scraping import MeasuredCluster, measured_cluster
 from tests.harness.waiting import eventually
@@ -117,6 +120,22 @@ def test_fetchers_and_elections_of_leaders_are_measured(trio: MeasuredCluster) -
     assert any(trio.value(f"{raft}max", node=node) > 0 for node in (1, 2, 3))
 
 
+def test_bytes_of_a_reassignment_are_counted(trio: MeasuredCluster) -> None:
+    """Of a replica that is added, not of those that follow all the time."""
+    names = [f"kafka_server_brokertopicmetrics_reassignmentbytes{way}_total" for way in ("in", "out")]
+    assert [trio.sums(name) for name in names] == [0, 0]
+    leader = leaders_of(trio.cluster, "single")[0]
+    other = next(node.id for node in trio.cluster.nodes if node.id != leader)
+    place = Place("single", 0)
+    with OurAdminClient(trio.cluster.bootstrap_servers) as admin:
+        checked(admin.alter_partition_reassignments({place: [leader, other]}))
+        eventually(lambda: not admin.list_partition_reassignments(), timeout=30)
+        size = trio.sums("kafka_log_log_size", topic="single", partition="0") / 2
+        assert [trio.sums(name) for name in names] == [size, size]
+        checked(admin.alter_partition_reassignments({place: [leader]}))
+        eventually(lambda: not admin.list_partition_reassignments(), timeout=30)
+
+
 def test_a_killed_node_is_seen_by_the_others(trio: MeasuredCluster) -> None:
     """Its partitions are under-replicated or offline, and another node becomes the active controller."""
     cluster = trio.cluster
@@ -126,12 +145,21 @@ def test_a_killed_node_is_seen_by_the_others(trio: MeasuredCluster) -> None:
         if trio.value("kafka_controller_kafkacontroller_activecontrollercount", node=node.id) == 1
     )
     offline = sum(leader == victim for leader in leaders_of(cluster, "single").values())
+    survivors = [node.id for node in cluster.nodes if node.id != victim]
+    elections = "kafka_controller_kafkacontroller_newactivecontrollerscount"
+    seen = [trio.value(elections, node=node) for node in survivors]
+    assert min(seen) >= 1
     cluster.kill(victim)
     controller = "kafka_controller_kafkacontroller_"
     eventually(lambda: trio.sums(f"{controller}activecontrollercount") == 1, timeout=20)
     eventually(lambda: trio.sums(f"{controller}activebrokercount") == 2, timeout=20)
     eventually(lambda: trio.sums(f"{controller}offlinepartitionscount") == offline, timeout=20)
     assert trio.sums(f"{controller}fencedbrokercount") == 1
+    assert all(
+        trio.value(elections, node=node) > before for node, before in zip(survivors, seen, strict=True)
+    )
+    # Its process has ended, so nobody waited for its heartbeat.
+    assert trio.sums(f"{controller}timedoutbrokerheartbeatcount") == 0
     assert trio.sums("moldau_controller_leader_elections_total") > 0
     under = "kafka_server_replicamanager_underreplicatedpartitions"
     replicated = PARTITIONS + trio.sums("kafka_topic_partitions", topic="__consumer_offsets")

@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient as KafkaAdmin
 
 from moldau.base.ids import TopicPartition
 from moldau.client.admin import AdminClient
+from moldau.client.admin.client import checked
 from moldau.client.admin.topic_types import NewTopic
 from moldau.metrics.catalog.table import FAMILIES
 from tests.harness.scraping import MeasuredCluster, measured_cluster
@@ -209,6 +210,25 @@ def test_one_processor_and_one_release(measured: MeasuredCluster) -> None:
     assert 0 <= measured.value("kafka_server_raft_metrics_poll_idle_ratio_avg") <= 1
 
 
+def test_records_that_a_compacted_topic_refuses_are_counted(measured: MeasuredCluster) -> None:
+    topic, name = f"compacted-{uuid.uuid4().hex[:8]}", f"{TRAFFIC}nokeycompactedtopicrecords_total"
+    with AdminClient(measured.cluster.bootstrap_servers) as admin:
+        checked(admin.create_topics([NewTopic(topic, 1, 1, configs={"cleanup.policy": "compact"})]))
+    before, refused = measured.value(name), list[KafkaError | None]()
+    producer = Producer({"bootstrap.servers": measured.cluster.bootstrap_servers, "linger.ms": 100})
+    for _ in range(3):
+        producer.produce(topic, b"x", on_delivery=lambda error, _: refused.append(error))
+    assert producer.flush(30) == 0
+    assert len(refused) == 3 and all(refused)
+    assert measured.value(name) == before + 3
+
+
+def test_the_cleaner_reports_when_it_looked_for_logs(measured: MeasuredCluster) -> None:
+    since_start_ms = 1000 * (time.time() - measured.value("process_start_time_seconds"))
+    assert 0 <= measured.value("kafka_log_logcleanermanager_time_since_last_run_ms") <= since_start_ms + 1000
+    assert 0 <= measured.value("kafka_log_logcleanermanager_max_dirty_percent") <= 100
+
+
 def test_a_throttled_client_has_figures(measured: MeasuredCluster) -> None:
     client_id, topic = f"throttled-{uuid.uuid4().hex[:8]}", f"quota-{uuid.uuid4().hex[:8]}"
     with AdminClient(measured.cluster.bootstrap_servers) as admin:
@@ -228,7 +248,8 @@ def test_logins_and_handshakes_are_counted_by_listener() -> None:
     with measured_cluster(security="SCRAM-SHA-512") as secured:
         client = secured.cluster.librdkafka_config
         good, bad = client, {**client, "sasl.password": "wrong", "log_level": 0}
-        KafkaAdmin(good).list_topics(timeout=10)
+        admin = KafkaAdmin(good)
+        admin.list_topics(timeout=10)
         names = "kafka_server_socket_server_metrics_"
         [listener] = {
             sample.labels["listener"]
@@ -241,6 +262,10 @@ def test_logins_and_handshakes_are_counted_by_listener() -> None:
             KafkaAdmin(bad).list_topics(timeout=2)
         eventually(lambda: secured.value(f"{names}failed_authentication_total", **labels) >= 1)
         assert secured.value("moldau_tls_handshakes_total", listener=listener, result="successful") >= 2
+        encrypted = secured.families()[f"{names}connections_tls_info"].samples
+        assert sum(each.value for each in encrypted if each.labels["listener"] == listener) >= 1
+        assert {each.labels["protocol"] for each in encrypted} <= {"TLSv1.2", "TLSv1.3"}
+        assert all(each.labels["cipher"] for each in encrypted)
         failed = secured.value(f"{names}failed_authentication_total", **labels)
         with socket.create_connection(("127.0.0.1", secured.cluster.node(1).port)) as plain:
             plain.sendall(b"not TLS")

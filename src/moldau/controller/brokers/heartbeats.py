@@ -40,6 +40,8 @@ class Heartbeats:
     def __init__(self, session_timeout_ms: int) -> None:
         self._session_timeout_ms = session_timeout_ms
         self._sessions: dict[int, _Session] = {}
+        #: Sessions that have expired while this controller was active.
+        self.timed_out = 0
 
     def activate(self, brokers: Iterable[BrokerRegistration], gone: int | None, now_ms: int) -> None:
         """Start the sessions of registered brokers; that of `gone` is expired."""
@@ -108,6 +110,11 @@ class Heartbeats:
             if not session.fenced and self._expired(session, now_ms):
                 return broker_id
         return None
+
+    def expire(self, broker_id: int) -> None:
+        """Fence a broker whose session has expired."""
+        self.timed_out += 1
+        self.set_fenced(broker_id, True)
 
     def is_stopping(self, broker_id: int) -> bool:
         session = self._sessions.get(broker_id)

@@ -68,6 +68,7 @@ FAMILIES: Final = (
     exporter.GROUP_LAG_SUM,
     exporter.GROUP_MEMBERS,
     exporter.GROUP_LAG_SECONDS,
+    exporter.GROUP_LAG_MILLIS,
     PARTITION_STATUS,
     GROUP_STATUS,
     GROUP_COMPLETE,
@@ -132,8 +133,9 @@ def _add_partition(scrape: Scrape, cluster: str, group: str, lag: PartitionLag, 
         return
     scrape.add(exporter.GROUP_LAG, lag.lag, *labels)
     scrape.add(BURROW_LAG, lag.lag, cluster, *labels)
-    if lag.lag_seconds is not None:
-        scrape.add(exporter.GROUP_LAG_SECONDS, lag.lag_seconds, *labels)
+    if lag.age is not None:
+        scrape.add(exporter.GROUP_LAG_SECONDS, lag.age.ms / 1000, *labels)
+        scrape.add(exporter.GROUP_LAG_MILLIS, lag.age.ms, *labels)
     if lag.judged:
         scrape.add(PARTITION_STATUS, int(lag.status), *labels)
     if lag.complete == 1.0:

@@ -38,6 +38,15 @@ LAST_APPLIED: Final = gauge(
 NEW_ACTIVE: Final = counter(
     "moldau_controller_elections_total", "How often this node became the active controller."
 )
+NEW_ACTIVE_CONTROLLERS: Final = gauge(
+    f"{_CONTROLLER}newactivecontrollerscount",
+    "Elections of an active controller that this node has seen since its start.",
+)
+TIMED_OUT_HEARTBEATS: Final = gauge(
+    f"{_CONTROLLER}timedoutbrokerheartbeatcount",
+    "Brokers that this controller has fenced because they were silent for `broker.session.timeout.ms`; one "
+    "whose process has ended is fenced at once and not counted.",
+)
 LEADER_ELECTIONS: Final = counter(
     "moldau_controller_leader_elections_total",
     "Partitions that got a new leader.",
@@ -100,6 +109,8 @@ FAMILIES: Final = (
     LAST_COMMITTED,
     LAST_APPLIED,
     NEW_ACTIVE,
+    NEW_ACTIVE_CONTROLLERS,
+    TIMED_OUT_HEARTBEATS,
     LEADER_ELECTIONS,
     ELECTION_TIME,
     UNCLEAN_ELECTIONS,

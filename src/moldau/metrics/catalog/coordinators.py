@@ -83,6 +83,20 @@ TRANSACTION_PARTITIONS: Final = gauge(
     ("state",),
     reported_by=_COORDINATOR,
 )
+_LOAD_TIME: Final = "Time in ms to load a partition of `{topic}`, {kind} of those loaded in the last minute."
+
+
+def _load_times(coordinator: str, topic: str) -> tuple[Family, Family]:
+    """The mean and the largest time."""
+    prefix = f"kafka_server_{coordinator}_coordinator_metrics_partition_load_time"
+    return (
+        gauge(f"{prefix}_avg", _LOAD_TIME.format(topic=topic, kind="mean"), reported_by=_COORDINATOR),
+        gauge(f"{prefix}_max", _LOAD_TIME.format(topic=topic, kind="largest"), reported_by=_COORDINATOR),
+    )
+
+
+GROUP_LOAD_TIMES: Final = _load_times("group", "__consumer_offsets")
+TRANSACTION_LOAD_TIMES: Final = _load_times("transaction", "__transaction_state")
 TRANSACTIONS: Final = gauge(
     "moldau_transactions", "Transactional ids by state.", ("state",), reported_by=_COORDINATOR
 )
@@ -98,5 +112,7 @@ FAMILIES: Final = (
     *(family for pair in EVENTS.values() for family in pair),
     PARTITIONS,
     TRANSACTION_PARTITIONS,
+    *GROUP_LOAD_TIMES,
+    *TRANSACTION_LOAD_TIMES,
     TRANSACTIONS,
 )

@@ -55,6 +55,12 @@ GROUP_LAG_SECONDS: Final = gauge(
     _GROUP_PARTITION,
     reported_by="coordinator",
 )
+GROUP_LAG_MILLIS: Final = gauge(
+    "kafka_consumer_lag_millis",
+    "As `moldau_lag_seconds`, in ms, by the name that Grafana's exporter uses.",
+    _GROUP_PARTITION,
+    reported_by="coordinator",
+)
 GROUP_OFFSET_SUM: Final = _of_group(
     "current_offset_sum", "Sum of the committed offsets of a group in a topic.", _GROUP_TOPIC
 )
@@ -80,6 +86,7 @@ FAMILIES: Final = (
     GROUP_LAG,
     GROUP_UNCOMMITTED,
     GROUP_LAG_SECONDS,
+    GROUP_LAG_MILLIS,
     GROUP_OFFSET_SUM,
     GROUP_LAG_SUM,
     GROUP_MEMBERS,

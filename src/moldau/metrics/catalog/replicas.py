@@ -137,6 +137,22 @@ UNCLEANABLE: Final = gauge(
     ("logDirectory",),
     reported_by=EVERY_BROKER,
 )
+_CLEANER_MANAGER: Final = "kafka_log_logcleanermanager_"
+MAX_DIRTY_PERCENT: Final = gauge(
+    f"{_CLEANER_MANAGER}max_dirty_percent",
+    "Share of the dirtiest compacted log that is not compacted yet, in percent.",
+    reported_by=EVERY_BROKER,
+)
+SINCE_CLEANER_RUN: Final = gauge(
+    f"{_CLEANER_MANAGER}time_since_last_run_ms",
+    "Time since the cleaner looked for logs to compact.",
+    reported_by=EVERY_BROKER,
+)
+DEAD_CLEANERS: Final = gauge(
+    "kafka_log_logcleaner_deadthreadcount",
+    "Always 0: a cleaner process that ends starts again.",
+    reported_by=EVERY_BROKER,
+)
 
 FAMILIES: Final = (
     PARTITIONS,
@@ -172,5 +188,8 @@ FAMILIES: Final = (
     OFFLINE_DIRECTORIES,
     DIRECTORY_OFFLINE,
     UNCLEANABLE,
+    MAX_DIRTY_PERCENT,
+    SINCE_CLEANER_RUN,
+    DEAD_CLEANERS,
     FLUSH_TIME,
 )

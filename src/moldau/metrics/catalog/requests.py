@@ -90,6 +90,11 @@ CLIENT_SOFTWARE: Final = gauge(
     "Open connections by the software of the client (KIP-511).",
     ("clientSoftwareName", "clientSoftwareVersion", "listener", "networkProcessor"),
 )
+TLS_CONNECTIONS: Final = gauge(
+    "kafka_server_socket_server_metrics_connections_tls_info",
+    "Open connections by TLS version and cipher suite, in OpenSSL's words.",
+    ("cipher", "protocol", "listener", "networkProcessor"),
+)
 CONNECTION_CREATION_RATE: Final = _of_listener("connection_creation_rate", "Connections admitted per second.")
 CONNECTION_CLOSE_RATE: Final = _of_listener("connection_close_rate", "Connections closed per second.")
 EXPIRED_CONNECTIONS: Final = _of_listener(
@@ -137,6 +142,7 @@ FAMILIES: Final = (
     CONNECTIONS_CREATED,
     CONNECTIONS_CLOSED,
     CLIENT_SOFTWARE,
+    TLS_CONNECTIONS,
     CONNECTION_CREATION_RATE,
     CONNECTION_CLOSE_RATE,
     EXPIRED_CONNECTIONS,

@@ -49,6 +49,15 @@ REPLICATION_BYTES_IN: Final = _total(
     "replicationbytesin", "Bytes appended by following other leaders.", "follower"
 )
 REPLICATION_BYTES_OUT: Final = _total("replicationbytesout", "Bytes of records sent to followers.", "leader")
+REASSIGNMENT_BYTES_IN: Final = _total(
+    "reassignmentbytesin", "Bytes appended to replicas that a reassignment adds.", "follower"
+)
+REASSIGNMENT_BYTES_OUT: Final = _total(
+    "reassignmentbytesout", "Bytes of records sent to replicas that a reassignment adds.", "leader"
+)
+NO_KEY_RECORDS: Final = _total(
+    "nokeycompactedtopicrecords", "Records without a key that compacted topics have refused.", "leader"
+)
 INVALID_CRC_RECORDS: Final = _total(
     "invalidmessagecrcrecords", "Batches refused because their checksum is wrong.", "leader"
 )
@@ -77,6 +86,9 @@ FAMILIES: Final = (
     FETCH_CONVERSIONS,
     REPLICATION_BYTES_IN,
     REPLICATION_BYTES_OUT,
+    REASSIGNMENT_BYTES_IN,
+    REASSIGNMENT_BYTES_OUT,
+    NO_KEY_RECORDS,
     INVALID_CRC_RECORDS,
     INVALID_SEQUENCE_RECORDS,
     FETCHED_BYTES,

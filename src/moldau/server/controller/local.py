@@ -29,6 +29,11 @@ class LocalController:
         self._controller = controller
         self._clock = clock
 
+    @property
+    def timed_out_heartbeats(self) -> int:
+        """How many brokers this controller has fenced because they were silent, since the start."""
+        return 0 if self._controller is None else self._controller.state.heartbeats.timed_out
+
     async def decide(
         self,
         api_version: int,

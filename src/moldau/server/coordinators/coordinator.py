@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
@@ -33,6 +34,9 @@ from moldau.statemachine.decision import Decision
 from moldau.statemachine.effects import Effect
 from moldau.statemachine.runtime import CommitTimeout, Runtime
 from moldau.statemachine.timers import Timers
+
+#: Loads whose time is remembered.
+_LOADS_KEPT: Final = 1000
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +76,8 @@ class Coordinator(Generic[S]):
         self._timeout = CommitTimeout(timeout_ms, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         self._image = MetadataImage.empty()
         self._lead_partitions: dict[int, LeadPartition[S]] = {}
+        #: When partitions were loaded, and how long it took, in seconds.
+        self._loads: deque[tuple[float, float]] = deque(maxlen=_LOADS_KEPT)
 
     # Requests.
 
@@ -120,6 +126,11 @@ class Coordinator(Generic[S]):
                 if error.code is not ErrorCode.NOT_COORDINATOR:
                     raise
         return results
+
+    def recent_loads(self, seconds: float) -> list[float]:
+        """Return how long each partition took that was loaded in the last `seconds`."""
+        since = self._clock.monotonic() - seconds
+        return [took for ended, took in self._loads if ended >= since]
 
     def leads(self, index: int) -> bool:
         return index in self._lead_partitions
@@ -213,11 +224,13 @@ class Coordinator(Generic[S]):
                 lead.failure = failure
                 return
             logger.info("%s-%d moved to another log directory and is loaded again", self.topic, index)
+        now = self._clock.monotonic()
+        self._loads.append((now, now - started))
         logger.info(
             "loaded %s-%d in %.3f s",
             self.topic,
             index,
-            self._clock.monotonic() - started,
+            now - started,
             extra=event("coordinator.loaded", topic=self.topic, partition=index),
         )
 

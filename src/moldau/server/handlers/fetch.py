@@ -221,8 +221,9 @@ class _Fetch:
         self._partitions: list[Partition] = []
         #: The readable end of each log when it was read.
         self._seen: list[tuple[Log, tuple[int, ...]]] = []
-        #: The bytes read of each topic, and those of them that were not in the page cache.
-        self._read_bytes: list[tuple[TopicTraffic, int]] = []
+        #: The bytes read of each topic, with whether they are for a replica that a reassignment adds, and
+        #: the bytes of them that were not in the page cache.
+        self._read_bytes: list[tuple[TopicTraffic, int, bool]] = []
         self._disk_bytes: list[tuple[TopicTraffic, int]] = []
         self._deadline = asyncio.get_running_loop().time() + request.max_wait_ms / 1000
 
@@ -380,7 +381,8 @@ class _Fetch:
         answer.records = found.parts
         partition.traffic.fetch_requests += 1
         if found.size:
-            self._read_bytes.append((partition.traffic, found.size))
+            is_added = follower is not None and partition.is_added(follower.id)
+            self._read_bytes.append((partition.traffic, found.size, is_added))
         if follower is not None and replica is not None:
             follower.record_fetch(partition, asked, leader_end, found.size)
             answer.high_watermark = log.high_watermark
@@ -551,11 +553,12 @@ class _Fetch:
 
     def _count_bytes(self) -> None:
         if self.follower is None:
-            for traffic, size in self._read_bytes:
+            for traffic, size, _ in self._read_bytes:
                 traffic.bytes_out += size
         else:
-            for traffic, size in self._read_bytes:
+            for traffic, size, is_added in self._read_bytes:
                 traffic.replication_bytes_out += size
+                traffic.reassignment_bytes_out += size if is_added else 0
         for traffic, size in self._disk_bytes:
             traffic.disk_bytes += size
 

@@ -61,7 +61,7 @@ from moldau.server.dispatch.context import Pending, RequestContext
 from moldau.server.partitions.delayed_produce import DelayedProduce
 from moldau.server.partitions.transaction_verification import TransactionVerification, VerificationFailed
 from moldau.server.publisher import MetadataPublisher
-from moldau.storage.log.append import AppendInfo, InvalidRecords
+from moldau.storage.log.append import AppendInfo, InvalidRecords, KeylessRecords
 from moldau.storage.log.log import Log
 from moldau.storage.log.schema_ids import SchemaIds
 from moldau.storage.producers.verification import NOT_REQUIRED
@@ -360,9 +360,10 @@ class _Produce:
         rejected = 0
         if error.code is ErrorCode.MESSAGE_TOO_LARGE:
             rejected = sum(len(each.records or b"") for each in topic.partition_data if each.index == index)
-        self.replicas.traffic.produce_failed(
-            topic.name if found is None else found.name, error.code, rejected
-        )
+        name, traffic = topic.name if found is None else found.name, self.replicas.traffic
+        traffic.produce_failed(name, error.code, rejected)
+        if isinstance(error, KeylessRecords):
+            traffic.of(name).keyless_records += len(error.record_errors)
 
     def _add_current_leader(self, answer: PartitionProduceResponse, topic: TopicProduceData) -> None:
         if self.leaders is None:

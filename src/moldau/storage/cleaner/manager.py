@@ -79,6 +79,7 @@ class LogCleaner:
         self.uncleanable: set[TopicPartition] = set()
         self.last_result: CleanResult | None = None
         self.dirtiest_ratio = 0.0
+        self._looked_at = clock.monotonic()
 
     async def clean_due(self) -> int:
         """Clean all logs that are dirty enough, the dirtiest first; return how many were compacted."""
@@ -88,6 +89,11 @@ class LogCleaner:
         compacted = await asyncio.gather(*(self._work() for _ in range(self.settings.threads)))
         await self._runner.rest()
         return sum(compacted)
+
+    @property
+    def seconds_since_run(self) -> float:
+        """How long ago the logs were examined, at first since the start."""
+        return self._clock.monotonic() - self._looked_at
 
     def is_busy(self, topic_partition: TopicPartition) -> bool:
         """Whether a job is running for the log, or its cleaning is paused."""
@@ -133,7 +139,7 @@ class LogCleaner:
         return compacted
 
     async def _choose(self) -> Dirtiness | None:
-        now_ms = self._clock.time_ms()
+        now_ms, self._looked_at = self._clock.time_ms(), self._clock.monotonic()
         free = [
             (log, self._directories.of(log).cleaner_offsets.get(topic_partition))
             for topic_partition, log in self._logs.items()

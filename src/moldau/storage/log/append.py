@@ -67,12 +67,19 @@ class InvalidRecords(KafkaError):
         self.record_errors = tuple(record_errors)
 
 
+class KeylessRecords(InvalidRecords):
+    """Records of a compacted topic have no key."""
+
+
 def refused_records(
-    topic_partition: TopicPartition, code: ErrorCode, errors: Sequence[RecordError]
+    topic_partition: TopicPartition,
+    code: ErrorCode,
+    errors: Sequence[RecordError],
+    kind: type[InvalidRecords] = InvalidRecords,
 ) -> InvalidRecords:
     """Return the error of a batch with invalid records; its message quotes the first of them."""
     first = "; ".join(f"record {number}: {message}" for number, message in errors[:_LISTED_ERRORS])
-    return InvalidRecords(code, f"{topic_partition}: {len(errors)} records are refused: {first}", errors)
+    return kind(code, f"{topic_partition}: {len(errors)} records are refused: {first}", errors)
 
 
 class UnexpectedOffset(KafkaError):

@@ -35,7 +35,7 @@ from moldau.protocol.records import (
 )
 from moldau.storage.cleaner.records import scan
 from moldau.storage.disk.disk import Buffer
-from moldau.storage.log.append import InvalidRecords, RecordError, refused_records
+from moldau.storage.log.append import InvalidRecords, KeylessRecords, RecordError, refused_records
 from moldau.storage.log.config import LogConfig
 from moldau.storage.log.schema_ids import SchemaIds, read_schema_ids
 
@@ -187,7 +187,7 @@ class Validation:
             if span[3] is None and config.compact
         ]
         if errors:
-            raise refused_records(self._topic_partition, ErrorCode.INVALID_RECORD, errors)
+            raise refused_records(self._topic_partition, ErrorCode.INVALID_RECORD, errors, KeylessRecords)
         if any(span[2] != number for number, span in enumerate(spans)):
             raise self._refusal(
                 ErrorCode.INVALID_RECORD, "the offsets in the record batch are not consecutive"

@@ -321,8 +321,10 @@ class TestSeveralBrokers:
         cluster.create(assignments={0: [2, 1]})
         cluster.now += 9_001
         cluster.heartbeat(1)
+        assert cluster.controller.state.heartbeats.timed_out == 0
         assert cluster.tick()
         assert not cluster.controller.image.cluster.is_active(2)
+        assert cluster.controller.state.heartbeats.timed_out == 1
         assert (cluster.partition().leader, cluster.partition().isr) == (1, (1,))
         assert not cluster.tick()
 

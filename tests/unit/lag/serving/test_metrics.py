@@ -79,6 +79,7 @@ def test_both_formats_have_the_same_samples() -> None:
     assert plain["kafka_consumergroup_lag", NAME, "0", "orders"] == 5
     assert plain["kafka_consumergroup_lag_sum", NAME, "orders"] == 10
     assert plain["moldau_lag_seconds", NAME, "0", "orders"] == 2.5
+    assert plain["kafka_consumer_lag_millis", NAME, "0", "orders"] == 2500
     assert plain["moldau_lag_round_timestamp_seconds",] == 1_700_000_000
 
 
@@ -117,7 +118,7 @@ def test_a_sum_is_complete_or_missing() -> None:
 def test_names_that_nodes_serve_too_are_declared_once() -> None:
     served = {family.name: family for family in NODE_FAMILIES}
     shared = [family for family in FAMILIES if family.name.startswith("kafka_")]
-    assert len(shared) == 6
+    assert len(shared) == 7
     assert all(family is served[family.name] for family in shared)
 
 

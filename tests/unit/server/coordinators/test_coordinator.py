@@ -12,9 +12,14 @@ import pytest
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import CONSUMER_OFFSETS_TOPIC
 from moldau.groups.context import Requester
+from moldau.metrics.catalog.coordinators import GROUP_LOAD_TIMES
+from moldau.metrics.catalog.table import FAMILIES
+from moldau.metrics.exposition import Scrape
 from moldau.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from moldau.server.coordinators import coordinator
 from moldau.server.coordinators.timers import LoopTimers
+from moldau.server.metrics.collectors.groups import collect_transactions
+from moldau.server.metrics.slices import ScrapeSlice
 from moldau.server.node import Node
 from moldau.statemachine.decision import Decision
 from moldau.storage.log.log import Log
@@ -113,6 +118,15 @@ def test_committed_offsets_are_loaded_after_a_restart(tmp_path: Path) -> None:
             for number in range(20):
                 assert await committed(node, f"g{number}") == {("orders", 0): number + 100}
             listed = await node.broker.coordinators.groups.read_all(lambda shard: shard.list_groups([], []))
+            loads = node.broker.coordinators.groups.recent_loads(60)
+            assert len(loads) == 4 and min(loads) > 0
+            assert node.broker.coordinators.groups.recent_loads(-1) == []
+            scrape = Scrape(FAMILIES)
+            await collect_transactions(scrape, ScrapeSlice(), node.broker.coordinators)
+            mean, largest = (
+                float(line.rpartition(" ")[2]) for each in GROUP_LOAD_TIMES for line in scrape.lines(each)
+            )
+            assert largest >= mean > 0
             names = {group.group_id for groups in listed for group in groups}
             assert names == {f"g{number}" for number in range(20)}
 

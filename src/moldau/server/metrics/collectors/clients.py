@@ -36,19 +36,24 @@ _RATES = {
 def collect_connections(scrape: Scrape, limits: Iterable[ConnectionLimits], listeners: Iterable[str]) -> None:
     names = list(listeners)
     open_now, created = Counter[str](dict.fromkeys(names, 0)), Counter[str](dict.fromkeys(names, 0))
-    software, unsent = Counter[tuple[str, str, str]](), 0
+    software, encrypted, unsent = Counter[tuple[str, str, str]](), Counter[tuple[str, str, str]](), 0
     for each in limits:
         unsent += each.unsent_bytes()
         created.update(each.served)
         for connection, listener in each.open.items():
             open_now[listener] += 1
             software[*connection.client_software, listener] += 1
+            session = connection.ssl_object
+            if session is not None and (cipher := session.cipher()) is not None:
+                encrypted[cipher[0], session.version() or "", listener] += 1
     for listener, count in open_now.items():
         scrape.add(requests.CONNECTIONS, count, listener, _PROCESSOR)
         scrape.add(requests.CONNECTIONS_CREATED, created[listener], listener, _PROCESSOR)
         scrape.add(requests.CONNECTIONS_CLOSED, created[listener] - count, listener, _PROCESSOR)
     for (name, version, listener), count in software.most_common(_MAX_SOFTWARE):
         scrape.add(requests.CLIENT_SOFTWARE, count, name, version, listener, _PROCESSOR)
+    for (cipher_suite, version, listener), count in encrypted.items():
+        scrape.add(requests.TLS_CONNECTIONS, count, cipher_suite, version, listener, _PROCESSOR)
     scrape.add(requests.UNSENT_BYTES, unsent)
 
 

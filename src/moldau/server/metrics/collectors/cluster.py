@@ -31,6 +31,9 @@ class ElectionCounter:
         self.leader_elections = 0
         self.unclean_elections = 0
         self.controller_elections = int(quorum.is_active)
+        #: Active controllers that this node has seen, the same one in another epoch too.
+        self.controllers_seen = int(quorum.leader_id >= 0)
+        self._epoch_seen = quorum.leader_epoch if quorum.leader_id >= 0 else -1
         self.times = Latencies()
         #: How long there was no leader of the quorum, in seconds, of the last elections.
         self.without_leader: deque[float] = deque(maxlen=_ELECTIONS)
@@ -63,6 +66,9 @@ class ElectionCounter:
         elif self._leaderless_since is not None:
             self.without_leader.append(now - self._leaderless_since)
             self._leaderless_since = None
+        if self._quorum.leader_id >= 0 and self._quorum.leader_epoch != self._epoch_seen:
+            self._epoch_seen = self._quorum.leader_epoch
+            self.controllers_seen += 1
         was_active, self._was_active = self._was_active, self._quorum.is_active
         self.controller_elections += self._was_active and not was_active
 
@@ -85,6 +91,7 @@ class ClusterCollector:
     ) -> None:
         scrape.add(controller.ACTIVE_CONTROLLERS, int(quorum.is_active))
         scrape.add(controller.NEW_ACTIVE, elections.controller_elections)
+        scrape.add(controller.NEW_ACTIVE_CONTROLLERS, elections.controllers_seen)
         scrape.add(controller.LEADER_ELECTIONS, elections.leader_elections)
         scrape.add(controller.UNCLEAN_ELECTIONS, elections.unclean_elections)
         times = elections.times

@@ -26,6 +26,8 @@ from moldau.server.metrics.slices import ScrapeSlice
 from moldau.server.publisher import MetadataPublisher
 from moldau.transactions.state import TransactionStatus
 
+#: The window of the times to load partitions.
+_LOADS_SECONDS: Final = 60.0
 _CONSUMER_STATES: Final = ("Empty", "Assigning", "Reconciling", "Stable", "Dead")
 _SHARE_STATES: Final = ("Empty", "Stable", "Dead")
 _STREAMS_STATES: Final = ("Empty", "NotReady", "Assigning", "Reconciling", "Stable", "Dead")
@@ -115,6 +117,7 @@ class OffsetLines:
         self._offsets = scrape.lines(exporter.GROUP_OFFSET).append
         self._lags = scrape.lines(exporter.GROUP_LAG).append
         self._seconds = scrape.lines(exporter.GROUP_LAG_SECONDS).append
+        self._millis = scrape.lines(exporter.GROUP_LAG_MILLIS).append
         self._uncommitted = scrape.lines(exporter.GROUP_UNCOMMITTED).append
         self._offset_sums = Counter[str]()
         self._lag_sums = Counter[str]()
@@ -147,6 +150,7 @@ class OffsetLines:
             topic, index = partition
             labels = f'{self._prefix}{escaped(topic)}",partition="{index}"}} '
             self._seconds(f"{exporter.GROUP_LAG_SECONDS.name}{labels}{age.ms / 1000}")
+            self._millis(f"{exporter.GROUP_LAG_MILLIS.name}{labels}{age.ms}")
 
     def add_sums(self) -> int:
         """Add the sums of topics; return the number of partitions whose lag is unknown."""
@@ -195,3 +199,10 @@ async def collect_transactions(scrape: Scrape, turn: ScrapeSlice, node_coordinat
     ):
         for state, count in coordinator.count_by_state().items():
             scrape.add(family, count, state)
+    for (mean, largest), loaded_by in (
+        (coordinators.GROUP_LOAD_TIMES, node_coordinators.groups),
+        (coordinators.TRANSACTION_LOAD_TIMES, node_coordinators.transactions),
+    ):
+        loads = loaded_by.recent_loads(_LOADS_SECONDS)
+        scrape.add(mean, 1000 * sum(loads) / max(1, len(loads)))
+        scrape.add(largest, 1000 * max(loads, default=0.0))

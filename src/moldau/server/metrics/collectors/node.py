@@ -113,6 +113,7 @@ class NodeCollector:
             await self._cluster.collect(scrape, turn, services.quorum, self._elections)
         if services.quorum.is_started:
             collect_quorum(scrape, services.quorum, self._metadata_rate, self._commit_latency)
+        scrape.add(controller.TIMED_OUT_HEARTBEATS, services.local_controller.timed_out_heartbeats)
         applied = services.metadata.image.offset
         scrape.add(controller.LAST_APPLIED, applied)
         scrape.add(controller.BROKER_APPLIED, applied)

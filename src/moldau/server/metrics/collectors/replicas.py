@@ -219,6 +219,8 @@ def collect_logs(scrape: Scrape, logs: LogManager) -> None:
         scrape.add(replicas.DIRECTORY_OFFLINE, int(directory.offline), directory.path)
         scrape.add(replicas.UNCLEANABLE, uncleanable[directory.path], directory.path)
     scrape.add(replicas.OFFLINE_DIRECTORIES, offline)
+    scrape.add(replicas.MAX_DIRTY_PERCENT, int(100 * logs.cleaner.dirtiest_ratio))
+    scrape.add(replicas.SINCE_CLEANER_RUN, round(1000 * logs.cleaner.seconds_since_run))
     scrape.add(process.OPEN_LOG_FILES, len(logs.open_files))
 
 

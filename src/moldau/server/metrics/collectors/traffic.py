@@ -30,6 +30,9 @@ async def collect_traffic(scrape: Scrape, turn: ScrapeSlice, counted: Traffic, m
         scrape.add(family, getattr(total, attribute))
     scrape.add(traffic.REPLICATION_BYTES_IN, total.replication_bytes_in)
     scrape.add(traffic.REPLICATION_BYTES_OUT, total.replication_bytes_out)
+    scrape.add(traffic.REASSIGNMENT_BYTES_IN, total.reassignment_bytes_in)
+    scrape.add(traffic.REASSIGNMENT_BYTES_OUT, total.reassignment_bytes_out)
+    scrape.add(traffic.NO_KEY_RECORDS, total.keyless_records)
     sent = total.bytes_out + total.replication_bytes_out
     scrape.add(traffic.FETCHED_BYTES, total.disk_bytes, "disk")
     scrape.add(traffic.FETCHED_BYTES, max(0, sent - total.disk_bytes), "cache")

@@ -80,3 +80,5 @@ def test_the_age_of_a_lag_is_known_after_two_scrapes() -> None:
     lines.add_seconds(place, 4, 20, ends, 11_000)
     values = [line.rpartition(" ")[2] for line in scrape.lines(exporter.GROUP_LAG_SECONDS)]
     assert values == ["0.0", "5.0", "10.0"]
+    millis = [line.rpartition(" ")[2] for line in scrape.lines(exporter.GROUP_LAG_MILLIS)]
+    assert millis == ["0", "5000", "10000"]

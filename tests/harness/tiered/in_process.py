@@ -100,7 +100,9 @@ class TieredNode:
         answer = await self.connection.call(IncrementalAlterConfigsRequest(resources=[resource]))
         assert answer.responses[0].error_code == 0, answer.responses[0].error_message
 
-    async def fetch(self, *asked: tuple[bytes, int], wait_ms: int = 0, min_bytes: int = 1) -> Any:
+    async def fetch(
+        self, *asked: tuple[bytes, int], wait_ms: int = 0, min_bytes: int = 1, committed: bool = False
+    ) -> Any:
         """Fetch partition 0 of topics from offsets."""
         topics = [
             FetchTopic(
@@ -109,7 +111,9 @@ class TieredNode:
             )
             for topic_id, offset in asked
         ]
-        request = FetchRequest(max_wait_ms=wait_ms, min_bytes=min_bytes, topics=topics)
+        request = FetchRequest(
+            max_wait_ms=wait_ms, min_bytes=min_bytes, isolation_level=int(committed), topics=topics
+        )
         return await self.connection.call(request, 13)
 
 

@@ -27,7 +27,7 @@ from moldau.server.tiered.store import StoreCalls
 from moldau.storage.log.log import Log
 from moldau.storage.log.reader import TimestampOffset
 from moldau.storage.segment.txn_index import AbortedTransaction as AbortedInLog
-from moldau.tiered.reading.reader import RemoteRead
+from moldau.tiered.reading.reader import RemoteRead, RemoteReader
 from moldau.tiered.state.lineage import is_in_lineage, readable_end, with_records
 from moldau.tiered.state.remote_log import RemoteLog
 from moldau.tiered.state.segments import PartitionId, RemoteSegment, SegmentState
@@ -40,6 +40,9 @@ R = TypeVar("R")
 
 #: How many segments without a record at or after the offset one read skips.
 _MAX_SKIPPED = 16
+#: How many transaction indexes are read in one turn of a thread; how many segments are looked up for it.
+_MAX_INDEXES = 16
+_MAX_LOOKUPS = 500
 
 
 class RemoteAsk(NamedTuple):
@@ -259,17 +262,28 @@ class RemoteReads:
         self, log: Log, remote: RemoteLog, segment: RemoteSegment, start: int, upper_bound: int
     ) -> list[AbortedInLog]:
         """Collect the aborted transactions of a range; a marker may be in a later segment."""
-        found: list[AbortedInLog] = []
+        while True:
+            local_start = log.local_log_start_offset
+            found = await self._collect_aborted(log, remote, segment, start, upper_bound)
+            if log.local_log_start_offset == local_start:
+                return found
+            # A segment has left the local disk after the remote ones were looked up.
+
+    async def _collect_aborted(
+        self, log: Log, remote: RemoteLog, segment: RemoteSegment, start: int, upper_bound: int
+    ) -> list[AbortedInLog]:
         reader = self._store.reader
+        found: list[AbortedInLog] = []
         following: RemoteSegment | None = segment
         while following is not None:
-            more, complete = await self._in_thread(reader.aborted_transactions, following, start, upper_bound)
+            indexes, following = _with_aborted(log, remote, following)
+            more, complete = await self._in_thread(
+                _aborted_between, reader, indexes, start, upper_bound, log if following is None else None
+            )
             found += more
             if complete:
-                return found
-            offset = following.end_offset + 1
-            following = remote.lookup(log.leader_epochs.epoch_for(offset), offset)
-        return found + log.reader.aborted_transactions(start, upper_bound)
+                break
+        return found
 
     # Timestamps.
 
@@ -298,6 +312,39 @@ class RemoteReads:
                 ErrorCode.REQUEST_TIMED_OUT, f"the remote store did not answer within {timeout_ms} ms"
             ) from None
         return None
+
+
+def _with_aborted(
+    log: Log, remote: RemoteLog, first: RemoteSegment
+) -> tuple[list[RemoteSegment], RemoteSegment | None]:
+    """Return the next segments with aborted transactions, and where to continue (None: at the local log)."""
+    found: list[RemoteSegment] = []
+    following: RemoteSegment | None = first
+    for _ in range(_MAX_LOOKUPS):
+        if following is None or len(found) == _MAX_INDEXES:
+            break
+        if not following.txn_index_empty:
+            found.append(following)
+        offset = following.end_offset + 1
+        following = None
+        if offset <= remote.last_aborted_offset:
+            following = remote.lookup(log.leader_epochs.epoch_for(offset), offset)
+    return found, following
+
+
+def _aborted_between(
+    reader: RemoteReader, segments: list[RemoteSegment], start: int, upper_bound: int, local: Log | None
+) -> tuple[list[AbortedInLog], bool]:
+    """Collect aborted transactions from segments and then from the local log; return also if that is all."""
+    found: list[AbortedInLog] = []
+    for segment in segments:
+        more, complete = reader.aborted_transactions(segment, start, upper_bound)
+        found += more
+        if complete:
+            return found, True
+    if local is not None:
+        found += local.reader.aborted_transactions(start, upper_bound)
+    return found, local is not None
 
 
 def _read_local(log: Log, offset: int, max_bytes: int, upper_bound: int) -> RemoteRead:

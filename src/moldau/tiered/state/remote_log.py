@@ -87,11 +87,15 @@ def _start(readable: _Readable) -> int:
 
 
 class RemoteLog:
-    """`replay` is the only way in which it changes."""
+    """`replay` is the only way in which it changes.
 
-    __slots__ = ("_epochs", "_segments")
+    No segment with aborted transactions ends after `last_aborted_offset`.
+    """
+
+    __slots__ = ("_epochs", "_segments", "last_aborted_offset")
 
     def __init__(self) -> None:
+        self.last_aborted_offset = NO_OFFSET
         self._segments: dict[Uuid, RemoteSegment] = {}
         self._epochs: dict[int, _Epoch] = {}
 
@@ -133,6 +137,8 @@ class RemoteLog:
                 state.deletion_started(start, segment.id)
             else:
                 state.unreferenced.pop(segment.id, None)
+        if segment.state is SegmentState.COPY_SEGMENT_FINISHED and not segment.txn_index_empty:
+            self.last_aborted_offset = max(self.last_aborted_offset, segment.end_offset)
         if segment.state is SegmentState.DELETE_SEGMENT_FINISHED:
             del self._segments[segment.id]
         else:

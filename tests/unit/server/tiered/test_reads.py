@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from moldau.server.tiered.store import StoreCalls
+from moldau.storage.segment.txn_index import TransactionIndex
 from tests.harness.tiered.in_process import TieredNode, another_client, tiered_node, until
 from tests.harness.wire.batches import batch
 from tests.harness.wire.requests import produce_request
@@ -71,5 +77,35 @@ def test_local_records_end_the_wait_for_the_remote_tier(tmp_path: Path) -> None:
             assert not waiting.done()
             await other.connection.call(produce_request("local", records), 12)
             await asyncio.wait_for(waiting, 5)
+
+    asyncio.run(scenario())
+
+
+def test_aborted_transactions_are_looked_up_in_one_turn_of_a_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns: list[str] = []
+    threads: set[threading.Thread] = set()
+    read, collect = StoreCalls.read, TransactionIndex.collect
+
+    async def counted(self: StoreCalls, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+        turns.append(fn.__name__)
+        return await read(self, fn, *args, **kwargs)
+
+    def noted(self: TransactionIndex, *args: int) -> Any:
+        threads.add(threading.current_thread())
+        return collect(self, *args)
+
+    monkeypatch.setattr(StoreCalls, "read", counted)
+    monkeypatch.setattr(TransactionIndex, "collect", noted)
+
+    async def scenario() -> None:
+        async with tiered_node(tmp_path) as world:
+            topic_id = await world.fill("t", 8)
+            answer = await world.fetch((topic_id, 0), wait_ms=5000, committed=True)
+            assert answer.responses[0].partitions[0].records
+            assert [turn for turn in turns if turn != "read_ahead"] == ["read", "_aborted_between"]
+            assert threads
+            assert threading.main_thread() not in threads
 
     asyncio.run(scenario())

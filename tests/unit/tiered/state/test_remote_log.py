@@ -72,6 +72,16 @@ def test_overlapping_segments_serve_all_their_offsets() -> None:
     assert remote.lookup(0, 140) is None
 
 
+def test_the_last_segment_with_aborted_transactions_is_known() -> None:
+    remote = remote_log(segment(1, 0, 9)._replace(txn_index_empty=True))
+    assert remote.last_aborted_offset == -1
+    move(remote, segment(2, 10, 19), STARTED)
+    assert remote.last_aborted_offset == -1
+    move(remote, segment(2, 10, 19), FINISHED)
+    move(remote, segment(3, 20, 29)._replace(txn_index_empty=True), STARTED, FINISHED)
+    assert remote.last_aborted_offset == 19
+
+
 def test_an_offset_is_looked_up_in_its_leader_epoch() -> None:
     both = segment(1, 0, 20, [(3, 0), (5, 10)])
     remote = remote_log(both)

@@ -152,7 +152,7 @@ class Broker:
         await self.lifecycle.unfence(self._registration_timeout_seconds())
         self._unfenced = True
         if self.tiered is not None:
-            await self.tiered.start()
+            self.tiered.start()
         self._schedule()
         self._directory_assignments.start()
 
@@ -322,6 +322,8 @@ async def _tiered_storage(
 
     store = await services.pool.run(TieredSettings(lambda: services.settings.config).load_store)
     tiered = TieredStorage(services, replicas, coordinators.high_watermarks, store)
+    # Before replicas fetch: their states are built from indexes.
+    await services.pool.run(tiered.store.indexes.prepare)
     replicas.set_remote_state_builder(tiered.follower_state.build)
     return tiered
 

@@ -86,8 +86,7 @@ class TieredStorage:
         self._ticker: asyncio.Task[None] | None = None
         self._due = asyncio.Event()
 
-    async def start(self) -> None:
-        await self._services.pool.run(self.store.indexes.prepare)
+    def start(self) -> None:
         self._ticker = asyncio.create_task(self._tick())
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:

@@ -49,13 +49,17 @@ _SPARK_CONNECTOR_ARTIFACTS = (
 _MIRROR_ARTIFACTS = (
     f"org.apache.kafka:connect-mirror:{KAFKA}",
     f"org.apache.kafka:connect-json:{KAFKA}",
-    f"org.slf4j:slf4j-simple:{SLF4J}",
+    # The worker's /admin/loggers needs Log4j.
+    f"org.apache.logging.log4j:log4j-slf4j-impl:{LOG4J}",
+    f"org.apache.logging.log4j:log4j-core:{LOG4J}",
 )
 _CONNECT_ARTIFACTS = (
     f"org.apache.kafka:connect-runtime:{KAFKA}",
     f"org.apache.kafka:connect-file:{KAFKA}",
     f"org.apache.kafka:connect-json:{KAFKA}",
-    f"org.slf4j:slf4j-simple:{SLF4J}",
+    # The worker's /admin/loggers needs Log4j.
+    f"org.apache.logging.log4j:log4j-slf4j-impl:{LOG4J}",
+    f"org.apache.logging.log4j:log4j-core:{LOG4J}",
 )
 _STREAMS_TEST_ARTIFACTS = (f"org.apache.kafka:kafka-streams-test-utils:{KAFKA}", *_STREAMS_ARTIFACTS)
 
@@ -118,7 +122,7 @@ def mirror_libs() -> Path:
 
 def connect_libs() -> Path:
     """Return Kafka Connect's worker with the FileStream connectors."""
-    return _existing("KAFKA_CONNECT_LIBS") or _with_maven(f"kafka-connect-{KAFKA}", _CONNECT_ARTIFACTS)
+    return _existing("KAFKA_CONNECT_LIBS") or _with_maven(f"kafka-connect-log4j-{KAFKA}", _CONNECT_ARTIFACTS)
 
 
 def debezium_jdbc_libs() -> Path:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.harness.connect import Worker, lines_of
 from tests.harness.mirror import produce, values_of
@@ -139,11 +141,35 @@ class RewindingTask(SinkTask):
         with Path(self.context.config["file"]).open("a") as file:
             file.write(line + "\\n")
 '''
+MODULE += '''
+
+class Refusing(SinkConnector):
+    """Refuses the record "refused", and writes others."""
+
+    config = ConfigDef().define("file", TEXT, NO_DEFAULT, HIGH, "File.")
+
+    def task(self):
+        return RefusingTask()
+
+
+class RefusingTask(SinkTask):
+    def start(self, context):
+        self.context = context
+
+    def put(self, records):
+        lines = [f"{each.partition} {each.value}" for each in records]
+        with Path(self.context.config["file"]).open("a") as file:
+            file.writelines(f"{line}\\n" for line in lines)
+        if any(each.value == "refused" for each in records):
+            self.context.retry_after(100)
+            raise RetriableError("refused")
+'''
 ENTRY_POINTS = """\
 [moldau.connectors]
 numbers = own_connectors:Numbers
 moody = own_connectors:Moody
 rewinding = own_connectors:Rewinding
+refusing = own_connectors:Refusing
 """
 
 
@@ -215,6 +241,48 @@ def test_offsets_after_a_rewind_are_not_committed(
     worker.create(f"{group}-r", {"connector.class": "rewinding", "file": str(file), "topics": topic})
     eventually(lambda: lines_of(file)[-1:] == ["commit [1]"], what=worker.log)
     assert lines_of(file) == ["put 0", "commit [0]", "put 0", "commit [1]"]
+
+
+def test_partitions_are_read_on_when_those_with_refused_records_are_taken_away(
+    bootstrap: str, group: str, worker: Worker, tmp_path: Path
+) -> None:
+    topic, file, name = f"{group}-in", tmp_path / "written.txt", f"{group}-refusing"
+    strategy = "partition.assignment.strategy"
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(20)
+    # Members notice a rebalance with their next heartbeat.
+    group_settings = {strategy: "cooperative-sticky", "heartbeat.interval.ms": "200"}
+    overrides = {f"consumer.override.{setting}": value for setting, value in group_settings.items()}
+    config = {"connector.class": "refusing", "file": str(file), "topics": topic}
+    worker.create(name, {**config, **overrides})
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for partition in (0, 1):
+        producer.produce(topic, b"good", partition=partition)
+    producer.flush(20)
+    eventually(lambda: sorted(lines_of(file)) == ["0 good", "1 good"], what=worker.log)
+    other = {"bootstrap.servers": bootstrap, "group.id": f"connect-{name}", **group_settings}
+
+    def taken(consumer: Consumer) -> int | None:
+        """Return the partition that another member of the group has got."""
+        consumer.poll(0.1)
+        assignment = consumer.assignment()
+        return assignment[0].partition + 1 if len(assignment) == 1 else None
+
+    # The same partition is taken twice, first to see which one it is.
+    first = Consumer(other)
+    first.subscribe([topic])
+    moved = eventually(lambda: taken(first), what=worker.log) - 1
+    first.close()
+    producer.produce(topic, b"refused", partition=moved)
+    producer.flush(20)
+    eventually(lambda: lines_of(file).count(f"{moved} refused") > 2, what=worker.log)
+    second = Consumer(other)
+    second.subscribe([topic])
+    assert eventually(lambda: taken(second), what=worker.log) - 1 == moved
+    producer.produce(topic, b"later", partition=1 - moved)
+    producer.flush(20)
+    eventually(lambda: f"{1 - moved} later" in lines_of(file), timeout=20, what=worker.log)
+    second.close()
 
 
 def test_a_reported_record_fails_a_task_that_tolerates_no_errors(

@@ -14,6 +14,8 @@ PREDICATE = "org.apache.kafka.connect.transforms.predicates.TopicNameMatches"
 BAD_JSON = "Kafka Connect answers 500 to a body that it cannot parse; ours is 400, with a sentence."
 NO_VALUES = "Ours names the settings without their values, which may be secrets."
 NO_FILE = "Ours refuses a file source without a file: tasks have no standard input."
+LATER = "Kafka Connect forgets the topics some time after its answer, ours before."
+OWN_LOGGERS = "The loggers are those of the programs."
 KNOWN_PLUGINS = "Ours has more plugins, and lists their names only."
 
 
@@ -68,6 +70,7 @@ def steps() -> Iterator[Step]:
     yield from _changes()
     yield from _offsets()
     yield from _plugins()
+    yield from _worker()
     yield from _end()
 
 
@@ -232,6 +235,21 @@ def _plugins() -> Iterator[Step]:
     yield get("/connector-plugins/org.apache.kafka.connect.transforms.predicates.HasHeaderKey/config")
     yield get("/connector-plugins/org.apache.kafka.connect.storage.SimpleHeaderConverter/config")
     yield get("/connector-plugins/Nope/config")
+
+
+def _worker() -> Iterator[Step]:
+    yield from (get("/"), get("/connector-plugins?connectorsOnly=true", KNOWN_PLUGINS))
+    logger = "/admin/loggers/org.example.Some"
+    yield from (get(logger), get("/admin/loggers", OWN_LOGGERS))
+    for body in ({"level": "LOUD"}, {"level": None}, {}):
+        yield put(logger, body)
+    yield from (put(logger, {"level": "warn"}), get(logger))
+    yield put(f"{logger}?scope=worker", {"level": "ERROR"})
+    yield put(f"{logger}?scope=nothing", {"level": "INFO"})
+    yield put(f"{logger}?scope=cluster", {"level": "LOUD"})
+    yield put(f"{logger}?scope=cluster", {"level": "DEBUG"})
+    yield put("/connectors/in/topics/reset")
+    yield get("/connectors/in/topics", LATER)
 
 
 def _end() -> Iterator[Step]:

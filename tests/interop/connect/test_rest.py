@@ -12,6 +12,7 @@ import pytest
 
 from moldau.testing import Cluster
 from tests.harness.apache.connect import ApacheWorker
+from tests.harness.apache.node import ApacheCluster
 from tests.harness.connect import Worker
 from tests.harness.waiting import eventually
 from tests.integration.connect.conftest import group_properties
@@ -21,17 +22,19 @@ from tests.interop.connect.rest_scenes import JSON, Step, steps
 pytestmark = pytest.mark.interop
 
 #: Differ by nature; texts of documentation are our own words.
-_VOLATILE = {"worker_id", "version", "documentation", "last_modified", "commit"}
+_VOLATILE = {"worker_id", "version", "documentation", "last_modified", "commit", "kafka_cluster_id"}
 _VERSIONS = re.compile(r"plugin\.version$")
 
 
-@pytest.fixture
-def workers(tmp_path: Path) -> Iterator[tuple[ApacheWorker, Worker]]:
+@pytest.fixture(params=["moldau", "apache"])
+def workers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[ApacheWorker, Worker]]:
+    """Kafka Connect's worker on our brokers, and ours on our brokers and on Kafka's."""
     try:
         libs = jars.connect_libs()
     except jars.Missing as missing:
         pytest.skip(str(missing))
-    with Cluster() as first, Cluster() as second:
+    brokers = Cluster() if request.param == "moldau" else ApacheCluster(libs=jars.kafka_libs())
+    with Cluster() as first, brokers as second:
         theirs, ours = (
             group_properties(each.bootstrap_servers, "connect-cluster") for each in (first, second)
         )

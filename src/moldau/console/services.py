@@ -10,11 +10,17 @@ from moldau.console.records.decoding import Decoder
 from moldau.console.records.masking import Masking
 from moldau.console.settings import ServiceSettings
 from moldau.console.sql import SqlRuns
+from moldau.console.web.places import Places
 
 if TYPE_CHECKING:
     import httpx2
 
 _TIMEOUT_S = 15.0
+#: What reads whole topics of a cluster at a time, and how long others wait for it.
+_MOST_SEARCHES = 4
+_MOST_EXPORTS = 4
+_MOST_FOLLOWS = 200
+_WAIT_S = 30.0
 #: A page does not wait long for a registry that is away.
 _IMPATIENT = {"schema.registry.max.retries": "1", "schema.registry.retries.wait.ms": "200"}
 
@@ -73,6 +79,10 @@ class Services:
         self.sql = sql
         self.connect = None if settings.connect_url is None else ConnectClient(settings.connect_url)
         self.pipelines_folder = settings.pipelines_folder
+        # Each takes memory for what it reads, and a part of the cluster's bandwidth.
+        self.searches = Places(_MOST_SEARCHES, "searches", _WAIT_S)
+        self.exports = Places(_MOST_EXPORTS, "exports", _WAIT_S)
+        self.follows = Places(_MOST_FOLLOWS, "live tables", 0.0)
 
     async def close(self) -> None:
         if self.registry is not None:

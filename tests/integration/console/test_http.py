@@ -8,6 +8,8 @@ import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -165,6 +167,28 @@ def test_records_are_written_read_and_searched(console: Api, bootstrap: str, top
     assert (found["done"], found["total"]) == (3, 3)
     assert [each["offset"] for each in console("GET", f"{path}/search?filter=K1").body["messages"]] == [1]
     assert console("GET", f"{path}/0/9").status == 404
+
+
+def test_many_people_search_export_and_follow_at_a_time(console: Api, bootstrap: str, topic: str) -> None:
+    create(bootstrap, topic)
+    path = f"/topics/{topic}/messages"
+    lines = "\n".join(f"tea {number}" for number in range(200)).encode()
+    console("POST", f"{path}/import", lines, kind="text/plain")
+    with ExitStack() as stack:
+        followers = [console.open("GET", f"{path}/follow", headers={"Accept": "*/*"}) for _ in range(5)]
+        for connection, response in followers:
+            stack.callback(connection.close)
+            assert b"progress" in response.readline()
+        with ThreadPoolExecutor(20) as pool:
+            searches = pool.map(lambda _: console("GET", f"{path}?filter=tea&limit=500").body, range(20))
+            exports = pool.map(
+                lambda _: console.raw("GET", f"{path}/export?start=beginning")[1].count(b"\n"), range(20)
+            )
+            assert {each["found"] for each in searches} == set(exports) == {200}
+        console("POST", path, {"value": "fresh"})
+        for _, response in followers:
+            read = iter(response.readline, b"")
+            assert b"fresh" in next(line for line in read if line.startswith(b"data") and b"html" in line)
 
 
 def test_the_url_of_a_filtered_page_is_json_with_what_it_finds(

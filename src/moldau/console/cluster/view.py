@@ -19,7 +19,7 @@ from moldau.client.wire.cluster import Cluster
 from moldau.client.wire.settings import ClientSettings
 from moldau.console.cluster.collection import Collection
 from moldau.console.cluster.history import History
-from moldau.console.cluster.shared import SharedAnswers
+from moldau.console.cluster.shared import SharedAnswers, SharedStreams
 from moldau.console.cluster.snapshot import Snapshot
 from moldau.console.settings import DEFAULT_LAG_WINDOW_S
 from moldau.lag.evaluation.state import LagRules
@@ -61,6 +61,7 @@ class ClusterView:
         self._clock = clock or SystemClock()
         #: What single pages request of the cluster.
         self.shared = SharedAnswers(self._clock)
+        self.streams = SharedStreams()
         background = replace(self.settings, request_timeout_ms=_REQUEST_TIMEOUT_MS, api_timeout_ms=_RETRY_MS)
         self._cluster = Cluster(background)
         self._collection = Collection(self._cluster)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
 
 import pytest
 
 from moldau.base.errors import ErrorCode, KafkaError
-from moldau.console.cluster.shared import SharedAnswers
+from moldau.console.cluster.shared import SharedAnswers, SharedStreams
 
 
 class Clock:
@@ -65,5 +67,65 @@ def test_an_error_is_not_kept_and_a_viewer_that_leaves_cancels_nothing() -> None
         with pytest.raises(KafkaError):
             await second
         assert await shared.get("users", ask) == "answer"
+
+    asyncio.run(play())
+
+
+def test_viewers_share_a_stream_while_there_are_any() -> None:
+    async def play() -> None:
+        streams, begun, ended = SharedStreams(), [], []
+        items: asyncio.Queue[int] = asyncio.Queue()
+
+        async def read() -> AsyncIterator[int]:
+            begun.append(1)
+            try:
+                while True:
+                    yield await items.get()
+            finally:
+                ended.append(1)
+
+        async def follow(count: int) -> list[int]:
+            found = []
+            async with aclosing(streams.follow("orders", read)) as following:
+                async for item in following:
+                    found.append(item)
+                    if len(found) == count:
+                        break
+            return found
+
+        viewers = [asyncio.create_task(follow(count)) for count in (1, 3, 3)]
+        for number in range(3):
+            await asyncio.sleep(0.01)
+            items.put_nowait(number)
+        assert await asyncio.gather(*viewers) == [[0], [0, 1, 2], [0, 1, 2]]
+        await asyncio.sleep(0.01)
+        assert (begun, ended) == ([1], [1])
+        items.put_nowait(7)
+        assert await follow(1) == [7]
+        assert begun == [1, 1]
+
+    asyncio.run(play())
+
+
+def test_an_error_ends_the_stream_of_all_viewers_and_a_slow_one_misses_items() -> None:
+    async def play() -> None:
+        streams = SharedStreams()
+
+        async def read() -> AsyncIterator[int]:
+            for number in range(100):
+                yield number
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+
+        async def follow() -> list[int]:
+            found: list[int] = []
+            with pytest.raises(KafkaError, match="AUTHORIZATION"):
+                async for item in streams.follow("orders", read):
+                    found.append(item)
+            return found
+
+        for found in await asyncio.gather(follow(), follow()):
+            assert found == list(range(81, 100))
+        # A new viewer begins a new stream.
+        assert len(await follow()) == 19
 
     asyncio.run(play())

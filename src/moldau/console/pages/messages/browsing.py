@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import aclosing
 from typing import Any, Final
 
 from starlette.responses import JSONResponse, Response
@@ -77,20 +78,23 @@ async def _problem(message: str) -> AsyncIterator[str]:
 async def _search_events(call: Call, topic: Topic, choice: Choice, wanted: Filter) -> AsyncIterator[str]:
     found, reported = 0, 0.0
     progress, after = reading.Progress(0, 0), None
+    # The stream begins before the search does, which may wait for others.
+    yield COMMENT
     try:
-        async for progress, rows in _scan(call, topic, choice, wanted):
-            matching = await wanted.matching(rows)
-            chosen = matching[: choice.limit - found]
-            if chosen:
-                found += len(chosen)
-                yield event("rows", await _rendered(call, topic, chosen))
-            if time.monotonic() - reported > _PROGRESS_S:
-                reported = time.monotonic()
-                yield event("progress", _progress(progress, found))
-            if found >= choice.limit:
-                after = _next(progress, chosen, matching)
-                break
-    except (KafkaError, InvalidField) as error:
+        async with call.services.searches.one():
+            async for progress, rows in _scan(call, topic, choice, wanted):
+                matching = await wanted.matching(rows)
+                chosen = matching[: choice.limit - found]
+                if chosen:
+                    found += len(chosen)
+                    yield event("rows", await _rendered(call, topic, chosen))
+                if time.monotonic() - reported > _PROGRESS_S:
+                    reported = time.monotonic()
+                    yield event("progress", _progress(progress, found))
+                if found >= choice.limit:
+                    after = _next(progress, chosen, matching)
+                    break
+    except (KafkaError, InvalidField, Refused) as error:
         yield event("problem", {"error": str(error)})
     yield event("end", {**_progress(progress, found), "complete": after is None, "next": after})
 
@@ -100,14 +104,15 @@ async def _found(call: Call, topic: Topic, choice: Choice) -> dict[str, Any]:
     wanted, decoder = Filter(call, topic), decoder_of(call, topic)
     rows: list[dict[str, Any]] = []
     progress, after = reading.Progress(0, 0), None
-    end = time.monotonic() + _JSON_S
-    async for progress, found in _scan(call, topic, choice, wanted):
-        matching = await wanted.matching(found)
-        chosen = matching[: choice.limit - len(rows)]
-        rows.extend([await shown(decoder, each) for each in chosen])
-        if len(rows) >= choice.limit or time.monotonic() > end:
-            after = _next(progress, chosen, matching)
-            break
+    async with call.services.searches.one():
+        end = time.monotonic() + _JSON_S
+        async for progress, found in _scan(call, topic, choice, wanted):
+            matching = await wanted.matching(found)
+            chosen = matching[: choice.limit - len(rows)]
+            rows.extend([await shown(decoder, each) for each in chosen])
+            if len(rows) >= choice.limit or time.monotonic() > end:
+                after = _next(progress, chosen, matching)
+                break
     return {"messages": rows, **_progress(progress, len(rows)), "next": after}
 
 
@@ -143,19 +148,23 @@ async def follow(call: Call) -> Response:
 async def _follow_events(call: Call, topic: Topic, choice: Choice, wanted: Filter) -> AsyncIterator[str]:
     yield event("progress", {"done": 0, "total": 0, "found": 0})
     quiet = 0
+    key = (topic.name, tuple(choice.partitions), choice.limit)
+
+    def tail() -> AsyncIterator[list[Row]]:
+        return reading.tail(call.view.cluster, topic.name, choice.partitions, _TAIL_S, choice.limit)
+
     try:
-        async for rows in reading.tail(
-            call.view.cluster, topic.name, choice.partitions, _TAIL_S, choice.limit
-        ):
-            select = wanted.select
-            chosen = rows if select is None else [each for each in rows if select(each)]
-            matching = await wanted.matching(chosen)
-            if matching:
-                yield event("rows", await _rendered(call, topic, matching[-choice.limit :]))
-            quiet = 0 if matching else quiet + 1
-            if quiet and quiet % 20 == 0:
-                yield COMMENT
-    except KafkaError as error:
+        async with call.services.follows.one(), aclosing(call.view.streams.follow(key, tail)) as following:
+            async for rows in following:
+                select = wanted.select
+                chosen = rows if select is None else [each for each in rows if select(each)]
+                matching = await wanted.matching(chosen)
+                if matching:
+                    yield event("rows", await _rendered(call, topic, matching[-choice.limit :]))
+                quiet = 0 if matching else quiet + 1
+                if quiet and quiet % 20 == 0:
+                    yield COMMENT
+    except (KafkaError, Refused) as error:
         yield event("problem", {"error": str(error)})
 
 

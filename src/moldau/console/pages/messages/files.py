@@ -30,9 +30,12 @@ async def export(call: Call) -> StreamingResponse:
     """Send the records that match the filter as lines of JSON, as they are read."""
     topic = await call.topic()
     choice, wanted = Choice(call, topic), Filter(call, topic)
+    lines = _lines(call, topic, choice, wanted)
+    # It takes its place now, so that a refusal is not the end of a file.
+    await anext(lines)
     name = "".join(each if each.isalnum() or each in "._-" else "_" for each in topic.name)
     return StreamingResponse(
-        _lines(call, topic, choice, wanted),
+        lines,
         media_type="application/x-ndjson",
         headers={"content-disposition": f'attachment; filename="{name}.jsonl"'},
     )
@@ -43,11 +46,13 @@ async def _lines(call: Call, topic: Topic, choice: Choice, wanted: Filter) -> As
     scanning = reading.scan(
         call.view.cluster, topic.name, choice.partitions, choice.start, wanted.may_match, wanted.select
     )
-    async for _, rows in scanning:
-        for row in await wanted.matching(rows):
-            line = line_of(decoder, row, *await decoded(decoder, row))
-            # Without characters outside of ASCII, so that no value can be one that UTF-8 does not represent.
-            yield json.dumps(line) + "\n"
+    async with call.services.exports.one():
+        yield ""
+        async for _, rows in scanning:
+            for row in await wanted.matching(rows):
+                line = line_of(decoder, row, *await decoded(decoder, row))
+                # Only ASCII, so that no value can be one that UTF-8 does not represent.
+                yield json.dumps(line) + "\n"
 
 
 def line_of(decoder: TopicDecoder, row: Row, key: Decoded, value: Decoded) -> dict[str, Any]:

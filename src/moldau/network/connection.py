@@ -21,9 +21,10 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from moldau.base.json_log import event
+from moldau.base.log_throttle import Repeats
 from moldau.base.printable import one_line
 from moldau.network.frames import FrameBuffer, FrameTooLarge
 from moldau.network.responses import Parts, Response, ResponseWriter
@@ -41,6 +42,7 @@ WRITE_HIGH_WATER = 256 * 1024
 _CLOSE_DELAY_SECONDS = 0.05
 #: Up to this many requests are dispatched after the client has disconnected.
 _MAX_AFTER_DISCONNECT = 16
+_refusals: Final = Repeats(interval_s=1.0)
 
 
 class CloseConnection(Exception):
@@ -255,13 +257,7 @@ class Connection(asyncio.BufferedProtocol):
                     break
                 self._dispatch(frame)
         except (CloseConnection, FrameTooLarge) as reason:
-            logger.warning(
-                "closing connection from %s:%d: %s",
-                self.peer_host,
-                self.peer_port,
-                one_line(str(reason)),
-                extra=event("connection.refused", client=self.peer_host),
-            )
+            self._log_refusal(str(reason))
             self.close()
         finally:
             self._writer.corked = False
@@ -316,15 +312,17 @@ class Connection(asyncio.BufferedProtocol):
         if slot not in self._slots:
             return
         if error is not None:
-            trace = None if isinstance(error, CloseConnection) else error
-            reason = one_line(str(error))
-            logger.warning(
-                "closing connection from %s: %s",
-                self.peer_host,
-                reason,
-                exc_info=trace,
-                extra=event("connection.refused", client=self.peer_host),
-            )
+            if isinstance(error, CloseConnection):
+                self._log_refusal(str(error))
+            else:
+                logger.warning(
+                    "closing connection from %s:%d: %s",
+                    self.peer_host,
+                    self.peer_port,
+                    one_line(str(error)),
+                    exc_info=error,
+                    extra=event("connection.refused", client=self.peer_host),
+                )
             self.close()
             return
         slot.parts = task.result()
@@ -342,6 +340,18 @@ class Connection(asyncio.BufferedProtocol):
             self._exclusive = False
         self.last_activity = self._loop.time()
         self._pump()
+
+    def _log_refusal(self, reason: str) -> None:
+        """Log why the connection is closed, the same reason for a host at most once a second."""
+        shown = _refusals.refusal(self.peer_host, reason)
+        if shown is not None:
+            logger.warning(
+                "closing connection from %s:%d: %s",
+                self.peer_host,
+                self.peer_port,
+                one_line(shown),
+                extra=event("connection.refused", client=self.peer_host),
+            )
 
     def _regulate_reading(self) -> None:
         if self._transport is None or self._closing:

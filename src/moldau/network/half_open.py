@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
+from moldau.base.log_throttle import Repeats
 from moldau.network.connection import Connection
 
 logger = logging.getLogger(__name__)
@@ -35,6 +36,7 @@ class HalfOpenConnections:
         self._max_seconds = max_seconds
         self._max_buffer_bytes = max_buffer_bytes
         self._opened_at: dict[Connection, float] = {}
+        self._repeats = Repeats(interval_s=1.0)
 
     def __len__(self) -> int:
         return len(self._opened_at)
@@ -75,5 +77,7 @@ class HalfOpenConnections:
 
     def _close(self, connection: Connection) -> None:
         del self._opened_at[connection]
-        logger.info("closing the connection from %s: it did not log in", connection.peer_host)
+        reason = self._repeats.refusal(connection.peer_host, "it did not log in")
+        if reason is not None:
+            logger.info("closing the connection from %s: %s", connection.peer_host, reason)
         connection.abort()

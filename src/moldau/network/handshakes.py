@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from moldau.base.json_log import event
+from moldau.base.log_throttle import Repeats
 
 logger = logging.getLogger(__name__)
 
@@ -41,8 +42,7 @@ class Handshakes:
         self._in_progress: dict[Handshake, None] = {}
         self._steps: deque[Callable[[], None]] = deque()
         self._scheduled = False
-        #: For each reason when it was logged, and how many failures were not logged since.
-        self._logged: dict[str, tuple[float, int]] = {}
+        self._repeats = Repeats(interval_s=_LOG_INTERVAL_SECONDS, most=_MAX_REASONS)
 
     @property
     def in_progress(self) -> int:
@@ -63,14 +63,9 @@ class Handshakes:
 
     def log_failure(self, peer: str, reason: str) -> None:
         """Log a failed handshake, each reason at most once a second."""
-        now = time.monotonic()
-        logged_at, not_logged = self._logged.get(reason, (float("-inf"), 0))
-        if now - logged_at < _LOG_INTERVAL_SECONDS:
-            self._logged[reason] = (logged_at, not_logged + 1)
+        not_logged = self._repeats.left_out(reason)
+        if not_logged is None:
             return
-        if len(self._logged) >= _MAX_REASONS:
-            self._logged.clear()
-        self._logged[reason] = (now, 0)
         more = f" ({not_logged} more for this reason since the last such line)" if not_logged else ""
         logger.info(
             "TLS handshake with %s failed: %s%s",

@@ -39,8 +39,11 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 @pytest.fixture(scope="module")
 def cluster(certificates: Certificates) -> Iterator[Cluster]:
     """A node that knows clients by their certificates."""
-    with Cluster(config={**LISTENERS, **certificates.server_properties("requested")}) as started:
+    # With a short accept queue, clients wait for a second when many connect at once.
+    config = {**LISTENERS, **certificates.server_properties("requested"), "socket.listen.backlog.size": 3000}
+    with Cluster(config=config) as started:
         yield started
+        assert "Traceback" not in started.log_file.read_text()
 
 
 def reason(port: int, properties: dict[str, str], host: str = HOST) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from moldau.base.log_throttle import LogThrottle
+from moldau.base.log_throttle import LogThrottle, Repeats
 
 
 def test_repeated_message_is_logged_at_growing_intervals() -> None:
@@ -28,3 +28,21 @@ def test_throttle_restarts_after_the_failure_is_over() -> None:
     assert throttle.is_due(0, "gone")
     throttle.reset()
     assert throttle.is_due(1, "gone")
+
+
+def test_different_lines_are_remembered_up_to_a_bound() -> None:
+    repeats = Repeats(lambda: 0.0, most=2)
+    assert [repeats.left_out(each) for each in ("a", "b", "a", "c")] == [0, 0, None, 0]
+    assert (repeats.left_out("b"), repeats.left_out("a")) == (None, 0)
+
+
+def test_a_client_cannot_choose_how_often_it_is_logged() -> None:
+    clock = iter((0.0, 0.1, 0.2, 0.3, 1.1))
+    repeats = Repeats(lambda: next(clock), interval_s=1.0)
+    reasons = [repeats.refusal("10.0.0.1", f"a frame of {size} bytes") for size in (1, 22)]
+    assert reasons == ["a frame of 1 bytes", None]
+    assert repeats.refusal("10.0.0.1", "a request of API 5") == "a request of API 5"
+    assert repeats.refusal("10.0.0.2", "a frame of 3 bytes") == "a frame of 3 bytes"
+    assert repeats.refusal("10.0.0.1", "a frame of 4 bytes") == (
+        "a frame of 4 bytes (1 more since the last such line)"
+    )

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 from moldau.base.clock import Clock
 from moldau.base.ids import Randomness
+from moldau.base.log_throttle import Repeats
 from moldau.config.definition import ConfigError
 from moldau.security.jaas import LoginModule, server_modules
 from moldau.security.sasl.mechanism import (
@@ -134,7 +135,8 @@ class _Builder:
             validator = validator_of(
                 lambda name: self._get(name, OAUTHBEARER), options, self._properties, self._clock
             )
-        return lambda: OAuthServer(validator, self._clock)
+        repeats = Repeats(interval_s=1.0)
+        return lambda: OAuthServer(validator, self._clock, repeats)
 
     def _kerberos(self, modules: Sequence[LoginModule]) -> MakeServer:
         from moldau.security.sasl.kerberos.settings import LOGIN_MODULES, server_of

@@ -22,6 +22,7 @@ from enum import Enum, auto
 
 from moldau.base.clock import Clock
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.log_throttle import Repeats
 from moldau.base.pool import Pool
 from moldau.base.printable import one_line
 from moldau.network.connection import CloseConnection, Connection
@@ -117,6 +118,8 @@ class SaslAuthentication:
         self._pool = pool
         self._counts = logins or LoginCounts()
         self._logins: dict[Connection, _Login] = {}
+        #: Failed logins are logged at most once a second for each reason and host.
+        self._repeats = Repeats(interval_s=1.0)
 
     def intercept(self, connection: Connection, frame: memoryview) -> Response | None:
         login = self._logins.get(connection)
@@ -192,13 +195,15 @@ class SaslAuthentication:
             again = login.previous is not None
             outcome = LoginOutcome.REAUTHENTICATION_FAILED if again else LoginOutcome.FAILED
             self._counts.add(self._listener.name, outcome)
-            logger.info(
-                "Failed %s with /%s (%s) (%s)",
-                login.activity,
-                connection.peer_host,
-                self._listener.name,
-                one_line(str(refused)),
-            )
+            shown = self._repeats.refusal(connection.peer_host, str(refused))
+            if shown is not None:
+                logger.info(
+                    "Failed %s with /%s (%s) (%s)",
+                    login.activity,
+                    connection.peer_host,
+                    self._listener.name,
+                    one_line(shown),
+                )
             cause = refused.__cause__
             reason = cause.reason if isinstance(cause, SaslError) else str(refused)
             login_failed(self._listener.name, connection.peer_host, login.mechanism, reason)

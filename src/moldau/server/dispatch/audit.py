@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
 from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.json_log import event
+from moldau.base.log_throttle import Repeats
 from moldau.base.printable import one_line
 from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.apis import APIS
@@ -67,32 +67,6 @@ _MAX_LINE: Final = 4000
 #: The outcome of a request whose connection was closed before the response: it may have taken effect.
 DISCONNECTED: Final = "CONNECTION_CLOSED"
 _UNEXPECTED: Final = ErrorCode.UNKNOWN_SERVER_ERROR.name
-
-
-class Repeats:
-    """Counts lines that are the same as one in the last minute, up to `most` different ones."""
-
-    def __init__(
-        self, now: Callable[[], float] = time.monotonic, interval_s: float = 60.0, most: int = 1000
-    ) -> None:
-        self._now = now
-        self._interval_s = interval_s
-        self._most = most
-        #: By line, when it was logged, and how often it was left out since then.
-        self._logged: dict[str, tuple[float, int]] = {}
-
-    def left_out(self, line: str) -> int | None:
-        """Return how often the line was left out before; None if it is left out now."""
-        now = self._now()
-        logged_at, count = self._logged.get(line, (-self._interval_s, 0))
-        if now - logged_at < self._interval_s:
-            self._logged[line] = logged_at, count + 1
-            return None
-        self._logged.pop(line, None)
-        if len(self._logged) >= self._most:
-            del self._logged[next(iter(self._logged))]
-        self._logged[line] = now, 0
-        return count
 
 
 _repeats: Final = Repeats()

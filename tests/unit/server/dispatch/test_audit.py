@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from moldau.base.errors import ErrorCode, KafkaError
+from moldau.base.log_throttle import Repeats
 from moldau.protocol.api_keys import ApiKey
 from moldau.protocol.messages.delete_topics import (
     DeletableTopicResult,
@@ -18,7 +19,7 @@ from moldau.protocol.messages.delete_topics import (
 )
 from moldau.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from moldau.server.dispatch import audit
-from moldau.server.dispatch.audit import Repeats, audited, login_failed
+from moldau.server.dispatch.audit import audited, login_failed
 from tests.unit.server.granted import context
 
 DELETE = DeleteTopicsRequest(topic_names=["orders"])
@@ -126,12 +127,6 @@ def test_requests_that_always_are_administrative_are_all_logged(lines: list[Any]
     for _ in range(3):
         handlers(lambda *_: DELETED)(context(), DELETE)
     assert len(lines) == 3
-
-
-def test_different_lines_are_remembered_up_to_a_bound() -> None:
-    repeats = Repeats(lambda: 0.0, most=2)
-    assert [repeats.left_out(each) for each in ("a", "b", "a", "c")] == [0, 0, None, 0]
-    assert (repeats.left_out("b"), repeats.left_out("a")) == (None, 0)
 
 
 def test_failed_logins_are_logged_without_forged_lines(lines: list[Any]) -> None:

@@ -15,6 +15,8 @@ from __future__ import annotations
 import logging
 
 from moldau.base.clock import Clock
+from moldau.base.log_throttle import Repeats
+from moldau.base.printable import one_line
 from moldau.security.principal import USER, KafkaPrincipal
 from moldau.security.sasl.mechanism import OAUTHBEARER, SaslError
 from moldau.security.sasl.oauthbearer.messages import (
@@ -32,7 +34,9 @@ _MAX_ERROR = 500
 
 
 class OAuthServer:
-    def __init__(self, validator: TokenValidator, clock: Clock) -> None:
+    def __init__(self, validator: TokenValidator, clock: Clock, repeats: Repeats | None = None) -> None:
+        """`repeats` of all exchanges limits how often a refused token is logged."""
+        self._repeats = repeats or Repeats()
         self._validator = validator
         self._clock = clock
         self._token: BearerToken | None = None
@@ -70,7 +74,9 @@ class OAuthServer:
         try:
             accepted = self._validator.validate(message.token)
         except InvalidToken as error:
-            logger.info("a token of a client is refused: %s", error)
+            shown = self._repeats.refusal("", str(error))
+            if shown is not None:
+                logger.info("a token of a client is refused: %s", one_line(shown))
             self._refusal = error_message(error.status, error.scope)
             return self._refusal.encode()
         if message.authorization_id and message.authorization_id != accepted.principal:

@@ -72,7 +72,7 @@ class NumbersTask(SourceTask):
 
 
 @pytest.fixture
-def worker(bootstrap: str, group: str, tmp_path: Path) -> Iterator[Worker]:
+def worker(request: pytest.FixtureRequest, bootstrap: str, group: str, tmp_path: Path) -> Iterator[Worker]:
     package = tmp_path / "package"
     metadata = package / "hanging-1.0.dist-info"
     metadata.mkdir(parents=True)
@@ -81,6 +81,7 @@ def worker(bootstrap: str, group: str, tmp_path: Path) -> Iterator[Worker]:
     (metadata / "entry_points.txt").write_text("[moldau.connectors]\nnumbers = hanging_connectors:Numbers\n")
     environment = {"PYTHONPATH": os.pathsep.join([str(package), os.environ.get("PYTHONPATH", "")])}
     properties = {**group_properties(bootstrap, group), "task.shutdown.graceful.timeout.ms": "200"}
+    properties["exactly.once.source.support"] = getattr(request, "param", "disabled")
     with Worker(tmp_path, properties, command="connect-distributed", environment=environment) as started:
         yield started
         started.kill()
@@ -116,6 +117,7 @@ def test_the_end_of_a_replaced_task_is_not_that_of_its_successor(
 
 
 @pytest.mark.timeout(120)
+@pytest.mark.parametrize("worker", ["disabled", "enabled"], indirect=True)
 def test_a_task_that_did_not_stop_in_time_does_not_replace_offsets_that_were_reset(
     worker: Worker, bootstrap: str, group: str, tmp_path: Path
 ) -> None:
@@ -130,3 +132,8 @@ def test_a_task_that_did_not_stop_in_time_does_not_replace_offsets_that_were_res
     assert worker.api("GET", "/connectors/own/offsets").body["offsets"] == []
     # Its last poll returned a second record.
     assert values_of(bootstrap, f"{group}-numbers") == ["1"]
+    # The connector begins again.
+    worker.create("own", configuration(group, tmp_path))
+    assert worker.api("PUT", "/connectors/own/resume").status == 202
+    wait_for_note(worker, tmp_path, "good starts after 0")
+    worker.wait_for("own")

@@ -75,7 +75,9 @@ class SubmittedRecords:
             for partition, queue in self._queues.values():
                 offset = None
                 while queue and queue[0].acknowledged:
-                    offset = queue.popleft().offset
+                    # A record without an offset leaves that of the record before it.
+                    found = queue.popleft().offset
+                    offset = offset if found is None else found
                 if offset is not None:
                     result.append((partition, None if offset is _FORGOTTEN else offset))
             self._queues = {key: each for key, each in self._queues.items() if each[1]}

@@ -16,11 +16,14 @@ from benchmarks.brokers import Broker, Software, moldau
 from benchmarks.clients import Librdkafka
 from benchmarks.processes import cpu_seconds, memory_megabytes, undisturbed
 from benchmarks.workloads import Figures
+from moldau.base.ids import TopicPartition
+from moldau.client.admin.client import AdminClient, checked
 from tests.harness.apache.node import free_port
 from tests.harness.wire.requests import create_and_wait
 
 PARTITIONS = 2000
 SCRAPE = f"scrape with {PARTITIONS:,} partitions: CPU ms of the event loop"
+SCRAPE_GROUP = f"{SCRAPE}, with a group that reads all of them"
 SCRAPE_KILOBYTES = f"scrape with {PARTITIONS:,} partitions, kB"
 MEMORY = "resident memory with metrics minus without, idle, MB"
 _TURNS = 9
@@ -42,6 +45,7 @@ FIGURES = (
     # A fetch takes many records, however they were produced.
     *(cpu_name("consume", load) for load, _, _, settings in _LOADS if not settings),
     SCRAPE,
+    SCRAPE_GROUP,
     SCRAPE_KILOBYTES,
     MEMORY,
 )
@@ -98,6 +102,17 @@ def _compare(
 
 def _scrapes(broker: Broker, port: int) -> Figures:
     create_and_wait(broker.bootstrap, "bench-partitions", partitions=PARTITIONS)
+    figures: Figures = {}
+    figures[SCRAPE], figures[SCRAPE_KILOBYTES] = _scraped(port)
+    with AdminClient(broker.bootstrap) as admin:
+        offsets = {TopicPartition("bench-partitions", index): 0 for index in range(PARTITIONS)}
+        checked(admin.alter_group_offsets("bench-group", offsets))
+    figures[SCRAPE_GROUP], _ = _scraped(port)
+    return figures
+
+
+def _scraped(port: int) -> tuple[float, float]:
+    """Return the milliseconds of the event loop that a scrape takes, and its size in kB."""
     times, size = [], 0
     for _ in range(_SCRAPES):
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
@@ -105,8 +120,8 @@ def _scrapes(broker: Broker, port: int) -> Figures:
         size = len(text)
         [line] = [line for line in text.splitlines() if line.startswith(_SCRAPE_SECONDS)]
         times.append(float(line.removeprefix(_SCRAPE_SECONDS)) * 1000)
-    # The first one reports a scrape before the topic existed.
-    return {SCRAPE: statistics.median(times[1:]), SCRAPE_KILOBYTES: size / 1000}
+    # The first one reports a scrape before the topic or the group existed.
+    return statistics.median(times[1:]), size / 1000
 
 
 if __name__ == "__main__":

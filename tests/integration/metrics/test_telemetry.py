@@ -220,6 +220,37 @@ def test_only_matching_clients_are_subscribed(measured: MeasuredCluster, wire: W
     assert client_metrics(measured, "--list").out == "\n"
 
 
+def test_subscriptions_are_configs_of_the_entity_type_client_metrics(
+    measured: MeasuredCluster, wire: Wire
+) -> None:
+    """`kafka-configs` does the same as `kafka-client-metrics`."""
+    servers = ("--bootstrap-server", measured.cluster.bootstrap_servers)
+    entity = ("--entity-type", "client-metrics", "--entity-name", "by-configs")
+
+    def configs(*words: str) -> ToolRun:
+        return run_tool("kafka-configs", *servers, *words)
+
+    values = "metrics=[org.apache.kafka.producer.,a],interval.ms=2000,match=[client_software_name=nobody]"
+    assert configs("--alter", *entity, "--add-config", values).code == 0
+    described = configs("--describe", *entity)
+    assert described.code == 0
+    assert "interval.ms=2000" in described.out and "match=client_software_name=nobody" in described.out
+    assert "metrics=org.apache.kafka.producer.,a" in described.out
+    assert client_metrics(measured, "--list").out == "by-configs\n"
+    assert ask(wire).requested_metrics == []
+    assert configs("--alter", *entity, "--delete-config", "match").code == 0
+    answer = ask(wire)
+    assert (answer.push_interval_ms, set(answer.requested_metrics)) == (
+        2000,
+        {"org.apache.kafka.producer.", "a"},
+    )
+    refused = configs("--alter", *entity, "--add-config", "interval.ms=1")
+    assert refused.code == 1 and "interval.ms" in refused.out + refused.err
+    assert configs("--alter", *entity, "--delete-config", "metrics,interval.ms").code == 0
+    assert client_metrics(measured, "--list").out == "\n"
+    assert ask(wire).requested_metrics == []
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

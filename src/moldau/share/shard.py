@@ -68,6 +68,9 @@ class ShareShard:
 
     # State.
 
+    def states(self) -> list[tuple[SharePartitionKey, ShareGroupOffset]]:
+        return list(self._states.items())
+
     def replay(self, entries: Sequence[Entry], base_offset: int) -> None:
         for offset, entry in enumerate(entries, base_offset):
             if not isinstance(entry, CoordinatorRecord):

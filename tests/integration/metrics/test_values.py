@@ -16,7 +16,9 @@ from moldau.client.admin import AdminClient
 from moldau.client.admin.client import checked
 from moldau.client.admin.topic_types import NewTopic
 from moldau.metrics.catalog.table import FAMILIES
+from moldau.pipelines.sink.markers import Marker
 from tests.harness.scraping import MeasuredCluster, measured_cluster
+from tests.harness.tools import run_tool
 from tests.harness.waiting import eventually
 
 TRAFFIC = "kafka_server_brokertopicmetrics_"
@@ -221,6 +223,42 @@ def test_records_that_a_compacted_topic_refuses_are_counted(measured: MeasuredCl
     assert producer.flush(30) == 0
     assert len(refused) == 3 and all(refused)
     assert measured.value(name) == before + 3
+
+
+def test_a_share_group_has_its_lag(measured: MeasuredCluster) -> None:
+    """Of the records that its members have not completed, by the share coordinator."""
+    bootstrap = measured.cluster.bootstrap_servers
+    topic, group = f"shared-{uuid.uuid4().hex[:8]}", f"share-{uuid.uuid4().hex[:8]}"
+    produce(measured, topic, 5)
+    earliest = ("--add-config", "share.auto.offset.reset=earliest")
+    named = ("--entity-type", "groups", "--entity-name", group)
+    altered = run_tool("kafka-configs", "--bootstrap-server", bootstrap, "--alter", *named, *earliest)
+    assert altered.code == 0
+    reading = ("--topic", topic, "--group", group, "--max-messages", "5", "--timeout-ms", "20000")
+    read = run_tool("kafka-console-share-consumer", "--bootstrap-server", bootstrap, *reading)
+    assert read.code == 0 and len(read.out.splitlines()) == 5
+    labels = {"consumergroup": group, "topic": topic}
+    eventually(lambda: lags(measured, **labels) == [0], what="the group has read all")
+    produce(measured, topic, 7)
+    assert lags(measured, **labels) == [7]
+    assert measured.sums("kafka_consumergroup_lag_sum", **labels) == 7
+    assert measured.value("kafka_consumergroup_members", consumergroup=group) == 0
+
+
+def test_the_number_of_a_batch_that_a_pipeline_has_written_is_no_position(measured: MeasuredCluster) -> None:
+    topic, reader, task = (f"{name}-{uuid.uuid4().hex[:8]}" for name in ("sink", "reader", "task"))
+    produce(measured, topic, 10)
+    place = TopicPartition(topic, 0)
+    with AdminClient(measured.cluster.bootstrap_servers) as admin:
+        checked(admin.alter_group_offsets(task, {place: Marker(7, "run", "write").stored(2)}))
+        checked(admin.alter_group_offsets(reader, {place: 4}))
+    assert lags(measured, consumergroup=reader, topic=topic) == [6]
+    assert lags(measured, consumergroup=task) == []
+
+
+def lags(measured: MeasuredCluster, **labels: str) -> list[float]:
+    samples = measured.families()["kafka_consumergroup_lag"].samples
+    return [each.value for each in samples if labels.items() <= each.labels.items()]
 
 
 def test_the_cleaner_reports_when_it_looked_for_logs(measured: MeasuredCluster) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -11,6 +10,7 @@ from moldau.base.ids import TopicPartition
 from moldau.client.wire.cluster import Cluster
 from moldau.client.wire.coordinators import ask as ask_version
 from moldau.client.wire.errors import check, error_of
+from moldau.groups.offsets.markers import is_marker
 from moldau.lag.collection.batches import MOST_GROUPS, MOST_PARTITIONS, Batches
 from moldau.lag.collection.groups import Listed
 from moldau.lag.evaluation.observation import SHARE, CommittedOffset
@@ -21,9 +21,6 @@ from moldau.protocol.messages import list_offsets, offset_fetch
 #: The newest version with topic names, and the first one with several groups.
 _BY_NAME: Final = 9
 _BATCHED_SINCE: Final = 8
-
-#: The metadata that the sink of pipelines commits with the number of a batch.
-_MARKER: Final = re.compile(r'\{"rows":\d+,"run":"[^"]*","write":"[^"]*"\}')
 
 
 class Committed(NamedTuple):
@@ -91,15 +88,10 @@ def _committed(
         {
             partition: CommittedOffset(each.committed_offset)
             for partition, each in found
-            if each.committed_offset >= 0 and not each.error_code and not _is_marker(each.metadata)
+            if each.committed_offset >= 0 and not each.error_code and not is_marker(each.metadata)
         },
         frozenset(partition for partition, each in found if each.error_code),
     )
-
-
-def _is_marker(metadata: str | None) -> bool:
-    """Return whether an offset is the number of a batch that a pipeline has written, not a position."""
-    return metadata is not None and _MARKER.fullmatch(metadata) is not None
 
 
 async def _share_offsets(

@@ -2,6 +2,9 @@
 
 A partition whose high watermark is unknown has no lag, and then the topic has no sum: a part of it would look
 like a group that has caught up. `moldau_metrics_omitted` counts such partitions.
+
+The positions of share groups are those of their share coordinators, which may be several nodes: each reports
+its partitions.
 """
 
 from __future__ import annotations
@@ -9,11 +12,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from typing import Final
+from typing import Final, NamedTuple
 
 from moldau.base.clock import Clock
 from moldau.base.ids import TopicPartition
 from moldau.groups.group import CLASSIC, CONSUMER, GROUP_TYPES, SHARE, STREAMS, CommittedOffset
+from moldau.groups.offsets.markers import is_marker
 from moldau.groups.shard import GroupShard
 from moldau.metrics.catalog import coordinators, exporter, process
 from moldau.metrics.end_offsets import NO_AGE, EndOffsets
@@ -24,6 +28,8 @@ from moldau.server.metrics.collectors.watermarks import HighWatermarks
 from moldau.server.metrics.loop import RateSampler
 from moldau.server.metrics.slices import ScrapeSlice
 from moldau.server.publisher import MetadataPublisher
+from moldau.share.persisted_state import UNKNOWN_COUNT
+from moldau.share.state_batches import UNKNOWN_START_OFFSET
 from moldau.transactions.state import TransactionStatus
 
 #: The window of the times to load partitions.
@@ -42,6 +48,7 @@ class GroupCollector:
         clock: Clock,
     ) -> None:
         self._coordinators = node_coordinators
+        self._metadata = metadata
         self._clock = clock
         #: The log end offsets that scrapes have seen, from which the age of a lag is interpolated.
         self._ends: dict[TopicPartition, EndOffsets] = {}
@@ -59,7 +66,7 @@ class GroupCollector:
         """
         groups = self._coordinators.groups
         by_type, states, offsets, omitted = Counter[str](), Counter[tuple[str, str]](), 0, 0
-        found: list[tuple[str, Mapping[TopicPartition, CommittedOffset]]] = []
+        found: list[tuple[str, Mapping[TopicPartition, Position]]] = []
         room = max_partitions
         for _, shard in list(groups.active_shards()):
             for group in shard.registry:
@@ -70,11 +77,17 @@ class GroupCollector:
                 cost = max(1, len(committed))
                 if cost <= room:
                     room -= cost
-                    found.append((group.group_id, committed))
+                    found.append((group.group_id, _positions(committed)))
                     _collect_members(scrape, shard, group.group_id)
                 else:
                     omitted += cost
                 await turn.pause()
+        for group_id, positions in (await self._share_positions(turn)).items():
+            if len(positions) <= room:
+                room -= len(positions)
+                found.append((group_id, positions))
+            else:
+                omitted += len(positions)
         _collect_states(scrape, by_type, states, offsets)
         for name, (total, rate) in coordinators.EVENTS.items():
             count = getattr(self._coordinators.group_counts, name)
@@ -88,13 +101,35 @@ class GroupCollector:
             lines = OffsetLines(scrape, group_id)
             for partition, each in of_group.items():
                 end = self._watermarks.get(partition)
-                lines.add(partition, each.offset, end, exists=self._watermarks.exists(partition))
+                if each.completed is None:
+                    end = None
+                lines.add(
+                    partition,
+                    each.offset,
+                    end,
+                    completed=each.completed or 0,
+                    exists=self._watermarks.exists(partition),
+                )
                 ends = self._ends.get(partition)
                 if end is not None and ends is not None:
-                    lines.add_seconds(partition, each.offset, end, ends, now_ms)
+                    lines.add_seconds(partition, each.offset + (each.completed or 0), end, ends, now_ms)
                 await turn.pause()
             unknown += lines.add_sums()
         scrape.add(process.OMITTED, unknown, "group_lags")
+
+    async def _share_positions(self, turn: ScrapeSlice) -> dict[str, dict[TopicPartition, Position]]:
+        """Return the positions of share groups, as far as this node is their share coordinator."""
+        found: dict[str, dict[TopicPartition, Position]] = {}
+        by_id = self._metadata.image.topics.by_id
+        for _, shard in list(self._coordinators.share.active_shards()):
+            for key, state in shard.states():
+                topic = by_id.get(key.topic_id)
+                if topic is not None and state.start_offset != UNKNOWN_START_OFFSET:
+                    completed = None if state.complete_count == UNKNOWN_COUNT else state.complete_count
+                    place = TopicPartition(topic.name, key.partition)
+                    found.setdefault(key.group_id, {})[place] = Position(state.start_offset, completed)
+                await turn.pause()
+        return found
 
     async def _observe(self, partitions: AbstractSet[TopicPartition], now_ms: int, turn: ScrapeSlice) -> None:
         """Add the high watermarks to the history; forget partitions that no group reads here any more."""
@@ -105,6 +140,18 @@ class GroupCollector:
             if end is not None:
                 ends.add(now_ms, end)
             await turn.pause()
+
+
+class Position(NamedTuple):
+    """The offset up to which a group has read, and how many later records it has read, None if unknown."""
+
+    offset: int
+    completed: int | None = 0
+
+
+def _positions(committed: Mapping[TopicPartition, CommittedOffset]) -> dict[TopicPartition, Position]:
+    """Return the positions of a group; the number of a batch that a pipeline has written is none."""
+    return {place: Position(at.offset) for place, at in committed.items() if not is_marker(at.metadata)}
 
 
 class OffsetLines:
@@ -124,8 +171,19 @@ class OffsetLines:
         #: Partitions without a lag by topic.
         self._unknown = Counter[str]()
 
-    def add(self, partition: TopicPartition, offset: int, end: int | None, *, exists: bool = True) -> None:
-        """Add a partition; `end` is its high watermark, None if it is unknown."""
+    def add(
+        self,
+        partition: TopicPartition,
+        offset: int,
+        end: int | None,
+        *,
+        completed: int = 0,
+        exists: bool = True,
+    ) -> None:
+        """Add a partition; `end` is its high watermark, None if it or the lag is unknown.
+
+        `completed` are records after the offset that a share group has completed.
+        """
         topic, index = partition
         labels = f'{self._prefix}{escaped(topic)}",partition="{index}"}} '
         self._offsets(f"{exporter.GROUP_OFFSET.name}{labels}{offset}")
@@ -133,7 +191,7 @@ class OffsetLines:
         if end is None:
             self._unknown[topic] += exists
             return
-        lag = max(0, end - offset)
+        lag = max(0, end - offset - completed)
         self._lags(f"{exporter.GROUP_LAG.name}{labels}{lag}")
         self._uncommitted(f"{exporter.GROUP_UNCOMMITTED.name}{labels}{lag}")
         self._lag_sums[topic] += lag

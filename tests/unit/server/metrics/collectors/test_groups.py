@@ -43,6 +43,17 @@ def test_a_partition_that_does_not_exist_has_no_lag_to_wait_for() -> None:
     assert len(scrape.lines(exporter.GROUP_LAG_SUM)) == 1
 
 
+def test_records_that_a_share_group_has_completed_are_no_lag() -> None:
+    """They may be anywhere after its start offset."""
+    scrape = Scrape(FAMILIES)
+    lines = OffsetLines(scrape, "g")
+    lines.add(TopicPartition("a", 0), 10, 15, completed=3)
+    lines.add_sums()
+    values = [line.rpartition(" ")[2] for line in scrape.lines(exporter.GROUP_LAG)]
+    assert values == ["2"]
+    assert scrape.lines(exporter.GROUP_OFFSET)[0].endswith(" 10")
+
+
 def test_a_group_with_many_partitions_is_collected_in_slices(tmp_path: Path) -> None:
     async def collected() -> tuple[int, int]:
         config = {"offsets.topic.num.partitions": "1", "offsets.topic.replication.factor": "1"}

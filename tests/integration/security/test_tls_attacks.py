@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import re
 import socket
 import ssl
@@ -240,6 +241,76 @@ def test_the_number_of_connections_without_a_handshake_is_bounded(
         assert round_trip(context, cluster.port) < 5
         known.sendall(API_VERSIONS)
         assert known.recv(4), "a connection after its handshake is kept"
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+@pytest.mark.parametrize("damaged", range(3), ids=["first flight", "second flight", "requests"])
+def test_damaged_flights_end_only_their_connection(
+    certificates: Certificates, cluster: Cluster, damaged: int, version: ssl.TLSVersion
+) -> None:
+    context = certificates.python()
+    context.load_cert_chain(str(certificates.client))
+    context.maximum_version = version
+    randomness = random.Random(f"{damaged} {version}")
+    with ExitStack() as stack:
+        plain = stack.enter_context(socket.create_connection((HOST, cluster.port), timeout=20))
+        known = stack.enter_context(context.wrap_socket(plain, server_hostname=HOST))
+        for _ in range(60):
+            with suppress(ssl.SSLError, OSError):
+                _handshake_with_damage(context, cluster.port, damaged, randomness)
+        known.sendall(API_VERSIONS)
+        _read_responses(known, 1)
+        assert round_trip(context, cluster.port) < 5
+
+
+def _handshake_with_damage(
+    context: ssl.SSLContext, port: int, damaged: int, randomness: random.Random
+) -> None:
+    """Send flights up to a changed one, the last of them with requests; read until the node closes."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    session = context.wrap_bio(incoming, outgoing, server_hostname=HOST)
+    with socket.create_connection((HOST, port), timeout=5) as plain:
+        for flight in range(10):
+            done = _advance(session)
+            if done:
+                session.write(API_VERSIONS * 20)
+            data = bytearray(outgoing.read())
+            last = done or flight == damaged
+            if data and last:
+                _damage(data, randomness)
+            plain.sendall(data)
+            if last:
+                plain.shutdown(socket.SHUT_WR)
+                while plain.recv(65536):
+                    pass
+                return
+            received = plain.recv(65536)
+            if not received:
+                return
+            incoming.write(received)
+
+
+def _advance(session: ssl.SSLObject) -> bool:
+    """Continue the handshake; return whether it is complete for the client."""
+    try:
+        session.do_handshake()
+    except ssl.SSLWantReadError:
+        return False
+    return True
+
+
+def _damage(data: bytearray, randomness: random.Random) -> None:
+    for _ in range(randomness.randrange(1, 5)):
+        position = randomness.randrange(len(data))
+        match randomness.randrange(3):
+            case 0:
+                data[position] = randomness.randrange(256)
+            case 1:
+                del data[position : position + randomness.randrange(1, 20)]
+            case _:
+                data[position:position] = randomness.randbytes(randomness.randrange(1, 2000))
+        if not data:
+            return
 
 
 def test_a_flood_of_handshakes_leaves_an_open_connection_served(

@@ -10,13 +10,13 @@ from moldau.base.ids import TopicPartition
 from moldau.client.wire.cluster import Cluster
 from moldau.client.wire.coordinators import ask as ask_version
 from moldau.client.wire.errors import check, error_of
-from moldau.groups.offsets.markers import is_marker
 from moldau.lag.collection.batches import MOST_GROUPS, MOST_PARTITIONS, Batches
 from moldau.lag.collection.groups import Listed
 from moldau.lag.evaluation.observation import SHARE, CommittedOffset
 from moldau.protocol.apis import APIS
 from moldau.protocol.messages import describe_share_group_offsets as share
 from moldau.protocol.messages import list_offsets, offset_fetch
+from moldau.protocol.stored.pipeline_markers import is_marker
 
 #: The newest version with topic names, and the first one with several groups.
 _BY_NAME: Final = 9

@@ -9,6 +9,7 @@ from moldau.client.records import OffsetAndMetadata
 from moldau.pipelines.sink.errors import CheckpointTooOld, OtherRows, TwoWrites
 from moldau.pipelines.sink.markers import check_rows, find_marker, marker_of
 from moldau.pipelines.sink.task_context import TaskIdentity
+from moldau.protocol.stored.pipeline_markers import is_marker
 
 TASK = TaskIdentity(query="q", run="r2", write="7", batch=4, task=1)
 
@@ -61,3 +62,8 @@ def test_fewer_rows_are_accepted_after_a_loss_of_input(caplog: pytest.LogCapture
 def test_transactional_id_names_query_sink_and_task() -> None:
     assert TASK.name("") == "moldau-q-1"
     assert TASK.name("orders") == "moldau-q-orders-1"
+
+
+def test_markers_are_told_from_the_positions_of_consumers() -> None:
+    assert is_marker(stored(4).metadata)
+    assert not any(map(is_marker, (None, "", "{}", '{"rows":1}', "host-1")))

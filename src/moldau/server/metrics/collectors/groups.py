@@ -17,11 +17,11 @@ from typing import Final, NamedTuple
 from moldau.base.clock import Clock
 from moldau.base.ids import TopicPartition
 from moldau.groups.group import CLASSIC, CONSUMER, GROUP_TYPES, SHARE, STREAMS, CommittedOffset
-from moldau.groups.offsets.markers import is_marker
 from moldau.groups.shard import GroupShard
 from moldau.metrics.catalog import coordinators, exporter, process
 from moldau.metrics.end_offsets import NO_AGE, EndOffsets
 from moldau.metrics.exposition import Scrape, escaped
+from moldau.protocol.stored.pipeline_markers import is_marker
 from moldau.replication.replica_manager import ReplicaManager
 from moldau.server.coordinators.coordinators import Coordinators
 from moldau.server.metrics.collectors.watermarks import HighWatermarks

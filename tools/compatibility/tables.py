@@ -443,6 +443,27 @@ DIFFERENCES: dict[str, tuple[Difference, ...]] = {
             "The process of the broker keeps serving meanwhile.",
         ),
     ),
+    "Tiered storage": (
+        Difference(
+            "Remote log metadata are always stored in `__remote_log_metadata`: "
+            "`remote.log.metadata.manager.class.name` cannot be changed, and "
+            "`remote.log.metadata.manager.listener.name`, "
+            "`rlmm.config.remote.log.metadata.initialization.retry.*` and the `rlmm.config.` settings of "
+            "Java's clients have no effect.",
+            "Brokers read and write the topic themselves, over the inter-broker listener.",
+        ),
+        Difference(
+            "`remote.log.manager.thread.pool.size` and `follower.fetch.last.tiered.offset.enable` have no "
+            "effect: a new replica starts where its leader's local log begins.",
+            "More specific settings replace the former; with the latter, a new replica could not serve what "
+            "its leader has on the local disk.",
+        ),
+        Difference(
+            "For tiered topics, `kafka-topics --describe` and `kafka-log-dirs` also show where each tier "
+            "begins and ends. Apache Kafka's do not.",
+            "The size of the local log says little about the topic.",
+        ),
+    ),
     "Tools": (
         Difference(
             "`--help` prints to standard output and exits with 0; in Apache Kafka it prints to standard "

@@ -6,6 +6,9 @@ Invariants, by name:
 - *confirmed before deleted*: what no longer is on a broker's disk is complete in the store
 - *no orphans*: when the store works again, one cleanup cycle later it has exactly the segments that the
   metadata name, and nothing after the topic is deleted
+
+Records are deleted meanwhile. At the end, tiered storage is disabled and enabled again: what the local disks
+still have must be copied again before it is deleted there.
 """
 
 from __future__ import annotations
@@ -18,7 +21,17 @@ from moldau.base.errors import ErrorCode, KafkaError
 from moldau.base.ids import TopicPartition
 from moldau.base.offsets import EARLIEST
 from moldau.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from moldau.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from moldau.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from moldau.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from moldau.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from moldau.replication.partition import Partition
 from moldau.server.tiered.orphans import INTERVALS
@@ -44,6 +57,10 @@ _START_SECONDS = 60.0
 _HEALED_SECONDS = 180.0
 #: So many that the log has closed segments, whatever happened before.
 _LAST_BATCHES = 20
+_DELETE_RECORDS = 0.2
+#: As much as a few segments.
+_LOCAL_BYTES = 1500
+_TOPIC, _SET = 2, 0
 _KINDS = ("kill", "kill the controller", "power", "stop", "cut", "isolate", "reset", "elect", "slow disk")
 _STORE_FAULTS = (
     StoreFaults(),
@@ -70,6 +87,10 @@ class TieredRun:
             self.retention_bytes = 4000
             self.service.on_step = self._step
         self._steps_done = 0
+        self._administration = simulation.random("administration")
+        #: The highest offset before which records were deleted, and whether the topic is not tiered now.
+        self._deleted_before = 0
+        self._disabled = False
         self.cluster = SimulatedCluster(simulation, combined(3), self._config())
         self.invariants = Invariants(self.cluster)
         self._brokers = {node_id: f"node{node_id}" for node_id in self.cluster.broker_ids}
@@ -110,6 +131,8 @@ class TieredRun:
             for _ in range(self._steps):
                 self.service.faults = self.random.choice(_STORE_FAULTS)
                 await self.faults.happen()
+                if self._administration.random() < _DELETE_RECORDS:
+                    await self._delete_records()
                 await self._pass_time(self.random.choice((0.5, 1.5, 4.0)), tasks)
             if self._interrupted is not None:
                 await self._reach("the leader is interrupted", lambda: bool(self.faults.happened), tasks)
@@ -119,7 +142,7 @@ class TieredRun:
                 await producers[0].send()
             await self._pass_time(2.0, tasks)
             self.history.stopping = True
-            await self._check_end(tasks)
+            await self._check_end(producers[0], tasks)
             for task in tasks:
                 task.cancel()
 
@@ -128,7 +151,7 @@ class TieredRun:
             "remote.storage.enable": "true",
             "internal.segment.bytes": "500",
             "index.interval.bytes": "100",
-            "local.retention.bytes": "1",
+            "local.retention.bytes": str(self._administration.choice((1, _LOCAL_BYTES))),
             "retention.bytes": str(self.retention_bytes),
             "min.insync.replicas": "2",
         }
@@ -149,6 +172,25 @@ class TieredRun:
         except KafkaError as error:
             if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
                 raise
+
+    async def _delete_records(self) -> None:
+        """Delete some of the oldest records, if the leader can be reached."""
+        found = self._leader()
+        log = None if found is None else found[1].log
+        if log is None:
+            return
+        some = max(0, log.high_watermark - log.log_start_offset) // 4
+        before = log.log_start_offset + self._administration.randint(0, some)
+        self._deleted_before = max(self._deleted_before, before)
+        partition = DeleteRecordsPartition(partition_index=0, offset=before)
+        topic = DeleteRecordsTopic(name=_OLD.topic, partitions=[partition])
+        try:
+            await self._client("records").to_leader(
+                _OLD, DeleteRecordsRequest(topics=[topic], timeout_ms=1000), 2
+            )
+            self.faults.happened.append(f"delete records before {before}")
+        except KafkaError:
+            self.faults.happened.append(f"delete records before {before}, unanswered")
 
     def _step(self, what: str) -> bool:
         """Count a step of the leader; whether it is interrupted there."""
@@ -212,6 +254,9 @@ class TieredRun:
         replicas = [(node_id, each) for node_id in self.cluster.serving for each in self._replicas(node_id)]
         logs = [(node_id, each.log) for node_id, each in replicas if each.log is not None]
         self._log_start = max([self._log_start, *(log.log_start_offset for _, log in logs)])
+        if self._disabled:
+            # The log of every replica starts with its first local record.
+            self._log_start = max([self._log_start, *(log.local_log_start_offset for _, log in logs)])
         ends = {
             key.segment.start_offset: self.service.ends[key.segment.id]
             for key in self.service.objects
@@ -242,21 +287,59 @@ class TieredRun:
 
     # The end.
 
-    async def _check_end(self, tasks: list[asyncio.Task[None]]) -> None:
+    async def _check_end(self, producer: Producer, tasks: list[asyncio.Task[None]]) -> None:
         *workers, _ = tasks
         await self._reach("every client gets its answer", lambda: all(each.done() for each in workers), tasks)
         await self._reach("everything is copied", self._is_copied, tasks)
+        start = await self._check_readable()
+        assert self.retention_bytes >= 0 or start <= self._deleted_before, (
+            f"readable: the log begins at {start}"
+        )
+        await self._pass_time(_CYCLE_SECONDS, tasks)
+        await self._reach("no orphans", self._has_no_orphans, tasks)
+        await self._disable_and_enable(tasks)
+        for _ in range(_LAST_BATCHES):
+            await producer.send()
+        await self._reach("everything is copied again", self._is_copied, tasks)
+        start = await self._check_readable()
+        assert self.retention_bytes >= 0 or start <= self._log_start, f"readable: the log begins at {start}"
+        await self._delete_topic()
+        await self._reach("no orphans", lambda: not self.service.objects, tasks)
+
+    async def _check_readable(self) -> int:
+        """Read everything; return the first offset."""
         everything = await self._read_all(self._client("checker"))
         start = min(everything, default=0)
-        assert self.retention_bytes >= 0 or start == 0, f"readable: the log begins at {start}"
         for offset, value in self.history.acknowledged[_OLD].items():
             if offset >= start:
                 found = everything.get(offset)
                 assert found == value, f"readable: {value!r} at {offset} is {found!r}; {self}"
-        await self._pass_time(_CYCLE_SECONDS, tasks)
-        await self._reach("no orphans", self._has_no_orphans, tasks)
-        await self._delete_topic()
-        await self._reach("no orphans", lambda: not self.service.objects, tasks)
+        return start
+
+    async def _disable_and_enable(self, tasks: list[asyncio.Task[None]]) -> None:
+        self._disabled = True
+        await self._alter({"remote.storage.enable": "false", "remote.log.delete.on.disable": "true"})
+        await self._reach("nothing is tiered", self._is_disabled, tasks)
+        await self._pass_time(2 * _LOOK_SECONDS, tasks)
+        self._disabled = False
+        await self._alter({"remote.storage.enable": "true", "local.retention.bytes": "1"})
+
+    async def _alter(self, configs: dict[str, str]) -> None:
+        client = self._client("configs")
+        changes = [
+            AlterableConfig(name=name, config_operation=_SET, value=value) for name, value in configs.items()
+        ]
+        resource = AlterConfigsResource(resource_type=_TOPIC, resource_name=_OLD.topic, configs=changes)
+
+        async def alter() -> None:
+            answer = await client.call_any(IncrementalAlterConfigsRequest(resources=[resource]), 1)
+            check(answer.responses[0].error_code)
+
+        await client.persist(alter)
+
+    def _is_disabled(self) -> bool:
+        logs = [each.log for node_id in self.cluster.serving for each in self._replicas(node_id)]
+        return not self.service.objects and all(log is not None and not log.config.tiered for log in logs)
 
     async def _reach(self, name: str, condition: Callable[[], bool], tasks: list[asyncio.Task[None]]) -> None:
         until = self.simulation.loop.time() + _HEALED_SECONDS
@@ -276,7 +359,9 @@ class TieredRun:
         if found is None or len(self.cluster.serving) < 3:
             return False
         tiered, partition = found
-        log, remote = partition.log, tiered.metadata.log(tiered.partitions[0].id)
+        log = partition.log
+        remotes = [tiered.metadata.log(each.id) for each in tiered.partitions]
+        remote = remotes[0] if remotes else None
         if log is None or remote is None:
             return False
         return not candidates(log, remote) and log.local_log_start_offset > 0

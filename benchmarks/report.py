@@ -47,6 +47,7 @@ LIMITS = (
     *(Limit(metrics.cpu_name("produce", size), 1.02) for size in ("100 B", "1 KiB")),
     *(Limit(metrics.cpu_name("consume", size), 1.02) for size in ("100 B", "1 KiB")),
     Limit(metrics.SCRAPE, 50.0),
+    Limit(metrics.SCRAPE_GROUP, 50.0),
     Limit(tiered.TAIL_RATIO, 1.5),
     Limit(tiered.REPLICA, 10.0),
     *(Limit(f"{produce_name(size)}: {CPU_PER_GIGABYTE}", 2.5) for size in ("100 B", "1 KiB")),

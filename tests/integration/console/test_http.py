@@ -450,8 +450,9 @@ def test_members_are_shown_and_protect_their_group(
 ) -> None:
     create(bootstrap, topic, 2)
     group = f"group-{topic}"
+    eventually(lambda: console("GET", f"/topics/{topic}").status == 200, timeout=20)
     for number in range(4):
-        console("POST", f"/topics/{topic}/messages", {"value": str(number)})
+        assert console("POST", f"/topics/{topic}/messages", {"value": str(number)}).status == 201
     config = {
         "group.id": group,
         "auto.offset.reset": "earliest",

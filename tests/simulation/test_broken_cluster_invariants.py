@@ -187,7 +187,7 @@ _LOST = "acknowledged records are readable|what was read stays|logs agree|has ev
         ),
         (_high_watermark_is_the_own_log_end, (), "ISR members have everything committed", 4),
         (_acks_all_answered_at_once, (), _LOST, 12),
-        (_isr_grown_too_early, ("kill", "isolate"), "ISR members have everything committed", 40),
+        (_isr_grown_too_early, ("kill", "isolate"), "ISR members have everything committed", 24),
         (_new_leaders_truncate_to_their_high_watermark, ("kill", "isolate", "elect"), _LOST, 6),
         (_markers_lost, (), "transactions are atomic", 6),
         (_commits_not_waited_for, ("isolate",), "committed offsets never go back", 30),
@@ -204,7 +204,7 @@ def test_violated_cluster_invariants_are_detected(
 ) -> None:
     break_it(monkeypatch)
     # About one simulation in 150 shows an ISR that has grown too early; these are near one that does.
-    first = 90 if break_it is _isr_grown_too_early else 0
+    first = 220 if break_it is _isr_grown_too_early else 0
     needed = seeds_needed(
         lambda seed: run.run_seed(seed, faults=faults, secured=False, streams=False), expected, limit, first
     )

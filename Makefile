@@ -2,8 +2,9 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-# Tests mostly wait for processes, so two run in parallel.
+# Processes that run tests: of Spark or computing, and of nodes, which mostly wait for each other.
 WORKERS ?= 2
+NODE_WORKERS ?= 3
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Stamps of installations: the broker and its tools, and the requirements of the tests.
 BROKER := $(VENV)/.broker
@@ -53,7 +54,7 @@ check: lint
 	$(BIN)/python -m pytest -q -m "not interop and not spark" -n $(WORKERS) tests/architecture tests/unit tests/wire tests/scenarios
 
 test: lint java kerberos chromium prometheus
-	$(BIN)/python -m pytest -m "not interop and not spark" -n $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest -m "not interop and not spark" -n $(NODE_WORKERS) --dist loadfile
 	$(BIN)/python -m pytest -m "spark and not interop" -n $(WORKERS) --dist loadfile tests/pipelines tests/docs
 
 # Spark needs Java; install one from PyPI if the machine has none. Without Java, the tests of pipelines are skipped

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 _TIMEOUT_S = 15.0
 #: What reads whole topics of a cluster at a time, and how long others wait for it.
-_MOST_SEARCHES = 4
-_MOST_EXPORTS = 4
-_MOST_FOLLOWS = 200
+_MAX_SEARCHES = 4
+_MAX_EXPORTS = 4
+_MAX_FOLLOWS = 200
 _WAIT_S = 30.0
 #: A page does not wait long for a registry that is away.
 _IMPATIENT = {"schema.registry.max.retries": "1", "schema.registry.retries.wait.ms": "200"}
@@ -80,9 +80,9 @@ class Services:
         self.connect = None if settings.connect_url is None else ConnectClient(settings.connect_url)
         self.pipelines_folder = settings.pipelines_folder
         # Each takes memory for what it reads, and a part of the cluster's bandwidth.
-        self.searches = Places(_MOST_SEARCHES, "searches", _WAIT_S)
-        self.exports = Places(_MOST_EXPORTS, "exports", _WAIT_S)
-        self.follows = Places(_MOST_FOLLOWS, "live tables", 0.0)
+        self.searches = Places(_MAX_SEARCHES, "searches", _WAIT_S)
+        self.exports = Places(_MAX_EXPORTS, "exports", _WAIT_S)
+        self.follows = Places(_MAX_FOLLOWS, "live tables", 0.0)
 
     async def close(self) -> None:
         if self.registry is not None:

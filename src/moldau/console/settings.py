@@ -38,7 +38,7 @@ from moldau.http.settings import HttpSettings, boolean, integer
 DEFAULT_PORT: Final = 8080
 DEFAULT_LAG_WINDOW_S: Final = 120.0
 #: A history has a commit for every other second of the window.
-_MOST_LAG_WINDOW_S: Final = 3600.0
+_MAX_LAG_WINDOW_S: Final = 3600.0
 _CLIENT: Final = "client."
 _CLUSTER: Final = "cluster."
 _REGISTRY: Final = "schema.registry."
@@ -205,8 +205,8 @@ def _lag_window(properties: Mapping[str, str]) -> float:
         window_s = float(given)
     except ValueError:
         raise invalid_value("lag.window.seconds", given, "Not a number of seconds") from None
-    if not 1 <= window_s <= _MOST_LAG_WINDOW_S:
-        raise invalid_value("lag.window.seconds", given, f"Value must be from 1 to {_MOST_LAG_WINDOW_S:.0f}")
+    if not 1 <= window_s <= _MAX_LAG_WINDOW_S:
+        raise invalid_value("lag.window.seconds", given, f"Value must be from 1 to {_MAX_LAG_WINDOW_S:.0f}")
     return window_s
 
 

@@ -1,7 +1,7 @@
 """Runs of SQL: each is a process of `moldau sql`, so that Spark cannot disturb the console.
 
 A run belongs to one page: it begins when the page reads its results, and ends with its statements, when the
-page is closed, or after `_LONGEST_S`. The connection's secrets are in a file that only this user can read,
+page is closed, or after `_MAX_S`. The connection's secrets are in a file that only this user can read,
 never in arguments. Statements that read files or call Java on this machine are refused: who uses the console
 is not who runs it.
 """
@@ -25,11 +25,11 @@ from moldau.client.wire.settings import ClientSettings
 from moldau.console.web.call import Refused
 from moldau.console.web.forms import InvalidField
 
-_MOST_WAITING: Final = 20
-_MOST_RUNNING: Final = 2
-_LONGEST_S: Final = 600.0
-_MOST_ROWS: Final = 2000
-_MOST_LINE: Final = 1 << 20
+_MAX_WAITING: Final = 20
+_MAX_RUNNING: Final = 2
+_MAX_S: Final = 600.0
+_MAX_ROWS: Final = 2000
+_MAX_LINE: Final = 1 << 20
 _STOP_S: Final = 5.0
 _QUIET_S: Final = 5.0
 
@@ -90,7 +90,7 @@ class SqlRuns:
 
     def add(self, run: Run) -> str:
         """Keep a run until its results are read; return its id."""
-        while len(self._waiting) >= _MOST_WAITING:
+        while len(self._waiting) >= _MAX_WAITING:
             del self._waiting[next(iter(self._waiting))]
         id = secrets.token_urlsafe(12)
         self._waiting[id] = run
@@ -101,8 +101,8 @@ class SqlRuns:
 
     async def results(self, run: Run) -> AsyncIterator[Output]:
         """Run the statements and yield what they print; the last output is `end` with the exit code."""
-        if self._used >= _MOST_RUNNING:
-            raise Refused(503, f"{_MOST_RUNNING} statements are running; try again later.")
+        if self._used >= _MAX_RUNNING:
+            raise Refused(503, f"{_MAX_RUNNING} statements are running; try again later.")
         # Before the process is started, which takes a while.
         self._used += 1
         try:
@@ -143,7 +143,7 @@ async def _started(run: Run, folder: Path) -> asyncio.subprocess.Process:
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        limit=_MOST_LINE,
+        limit=_MAX_LINE,
         start_new_session=True,
         cwd=folder,
     )
@@ -152,7 +152,7 @@ async def _started(run: Run, folder: Path) -> asyncio.subprocess.Process:
 async def _outputs(process: asyncio.subprocess.Process) -> AsyncIterator[Output]:
     queue: asyncio.Queue[Output | None] = asyncio.Queue(maxsize=1000)
     loop = asyncio.get_running_loop()
-    end = loop.time() + _LONGEST_S
+    end = loop.time() + _MAX_S
     readers = [
         asyncio.create_task(_read(stream, kind, queue))
         for stream, kind in ((process.stdout, "row"), (process.stderr, "message"))
@@ -165,7 +165,7 @@ async def _outputs(process: asyncio.subprocess.Process) -> AsyncIterator[Output]
                 output = await asyncio.wait_for(queue.get(), _QUIET_S)
             except TimeoutError:
                 if loop.time() > end:
-                    yield Output("message", f"The statements are stopped after {_LONGEST_S:.0f} seconds.")
+                    yield Output("message", f"The statements are stopped after {_MAX_S:.0f} seconds.")
                     return
                 yield Output("waiting")
                 continue
@@ -173,8 +173,8 @@ async def _outputs(process: asyncio.subprocess.Process) -> AsyncIterator[Output]
                 open_streams -= 1
                 continue
             rows += output.kind == "row"
-            if rows > _MOST_ROWS:
-                yield Output("message", f"Only the first {_MOST_ROWS} rows are shown.")
+            if rows > _MAX_ROWS:
+                yield Output("message", f"Only the first {_MAX_ROWS} rows are shown.")
                 return
             yield output
         yield Output("end", await process.wait())

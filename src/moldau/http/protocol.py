@@ -22,7 +22,7 @@ from moldau.security.tls.names import peer_principal
 
 logger = logging.getLogger(__name__)
 
-_MOST_HEADER_BYTES: Final = 64 * 1024
+_MAX_HEADER_BYTES: Final = 64 * 1024
 _HEADERS_TOO_LARGE: Final = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 )
@@ -84,7 +84,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._header_bytes += size
         if self.transport.is_closing():
             return
-        if self._header_bytes > _MOST_HEADER_BYTES:
+        if self._header_bytes > _MAX_HEADER_BYTES:
             self.transport.write(_HEADERS_TOO_LARGE)
             self.transport.close()
         elif self._header_timeout is None:

@@ -12,7 +12,7 @@ from moldau.http.errors import ApiError
 _CLOSE = ((b"connection", b"close"),)
 _TIMEOUT_S: Final = 30
 #: A larger body is not received: the connection is closed at once.
-_MOST_DISCARDED: Final = 64 << 20
+_MAX_DISCARDED: Final = 64 << 20
 
 
 class ClientDisconnected(Exception):
@@ -32,7 +32,7 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
 async def _read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
     announced = header(scope, b"content-length")
     if announced is not None and announced.isdigit() and int(announced) > limit:
-        if int(announced) <= _MOST_DISCARDED:
+        if int(announced) <= _MAX_DISCARDED:
             await _discard(receive)
         raise _too_large(limit)
     message = await receive()

@@ -20,8 +20,8 @@ from moldau.lag.monitor import StatusChange
 
 logger = logging.getLogger(__name__)
 
-_MOST_WAITING: Final = 1000
-_MOST_ATTEMPTS: Final = 10
+_MAX_WAITING: Final = 1000
+_MAX_ATTEMPTS: Final = 10
 _BACKOFF: Final = Backoff(0.5, 60.0)
 _TIMEOUT_S: Final = 10.0
 #: Time for waiting alerts when the monitor is closed.
@@ -38,7 +38,7 @@ class Webhook:
         cluster: str | None = None,
         *,
         backoff: Backoff = _BACKOFF,
-        most_waiting: int = _MOST_WAITING,
+        most_waiting: int = _MAX_WAITING,
     ) -> None:
         self.sent = 0
         self.dropped = 0
@@ -84,7 +84,7 @@ class Webhook:
         import httpx2
 
         reason: object = None
-        for attempt in range(1, _MOST_ATTEMPTS + 1):
+        for attempt in range(1, _MAX_ATTEMPTS + 1):
             try:
                 answer = await client.post(self._url, json=alert)
             except httpx2.TransportError as error:

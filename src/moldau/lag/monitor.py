@@ -33,7 +33,7 @@ from moldau.lag.filters import ALL_NAMES, NameFilter
 
 logger = logging.getLogger(__name__)
 
-_LEAST_TIMEOUT_MS: Final = 5000
+_MIN_TIMEOUT_MS: Final = 5000
 
 
 class StatusChange(NamedTuple):
@@ -63,7 +63,7 @@ class LagMonitor:
         #: Called with every change of a status, in the event loop of the monitor.
         self.on_change: list[Callable[[StatusChange], None]] = []
         # A broker that hangs delays the round of all others, so it is given up soon.
-        timeout_ms = max(self.rules.interval_ms, _LEAST_TIMEOUT_MS)
+        timeout_ms = max(self.rules.interval_ms, _MIN_TIMEOUT_MS)
         self._client = AsyncAdminClient(where, request_timeout_ms=timeout_ms)
         self._clock = clock or SystemClock()
         self._collector = Collector(self._client.cluster, self._clock, groups, topics)

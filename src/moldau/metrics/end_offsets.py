@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 #: End offsets per partition. When they are full, every second one of the older half is removed: the distance
 #: of points grows with their age, and so does the time that they cover.
-MOST_END_OFFSETS: Final = 64
+MAX_END_OFFSETS: Final = 64
 
 
 class Appended(NamedTuple):
@@ -62,8 +62,8 @@ class EndOffsets:
             return
         times.append(time_ms)
         offsets.append(offset)
-        if len(times) > MOST_END_OFFSETS:
-            older = MOST_END_OFFSETS // 2
+        if len(times) > MAX_END_OFFSETS:
+            older = MAX_END_OFFSETS // 2
             del times[1:older:2], offsets[1:older:2]
 
     def at(self, time_ms: int) -> int | None:

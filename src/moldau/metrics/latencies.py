@@ -18,13 +18,13 @@ BUCKETS: Final = 200
 GENERATIONS: Final = 4
 QUANTILES: Final = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
 _SUB_BUCKET_BITS: Final = 3
-_LARGEST_US: Final = (1 << 27) - 1
+_MAX_US: Final = (1 << 27) - 1
 
 
 def bucket_of(microseconds: int) -> int:
     """Return the bucket of a duration: exact below 16 µs, then eight buckets for each power of two."""
-    if microseconds > _LARGEST_US:
-        microseconds = _LARGEST_US
+    if microseconds > _MAX_US:
+        microseconds = _MAX_US
     shift = microseconds.bit_length() - 1 - _SUB_BUCKET_BITS
     return microseconds if shift <= 0 else (shift << _SUB_BUCKET_BITS) + (microseconds >> shift)
 

@@ -35,7 +35,7 @@ _FILE: Final = "schema.registry.acl.file"
 _RULES: Final = "schema.registry.acl.rules"
 _SUPER_USERS: Final = "schema.registry.super.users"
 _DENIED: Final = 40301
-_MOST_CACHED: Final = 10_000
+_MAX_CACHED: Final = 10_000
 
 
 class Operation(StrEnum):
@@ -74,7 +74,7 @@ class Authorizer:
     def __init__(self, rules: Mapping[Operation, Iterable[_Rule]], super_users: frozenset[str]) -> None:
         self._rules = {operation: tuple(found) for operation, found in rules.items()}
         self._super_users = super_users
-        self._decide = lru_cache(_MOST_CACHED)(self._decided)
+        self._decide = lru_cache(_MAX_CACHED)(self._decided)
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> Authorizer | None:

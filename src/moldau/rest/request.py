@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from moldau.rest.service import RestProxy
 
 
-_MOST_FIELDS: Final = 100
+_MAX_FIELDS: Final = 100
 
 
 class Response(NamedTuple):
@@ -83,9 +83,9 @@ class Request:
         if self._query is None:
             text = self.scope["query_string"].decode("latin-1")
             try:
-                self._query = parse_qs(text, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+                self._query = parse_qs(text, keep_blank_values=True, max_num_fields=_MAX_FIELDS)
             except ValueError:
-                raise bad_request(f"The query has more than {_MOST_FIELDS} parameters.") from None
+                raise bad_request(f"The query has more than {_MAX_FIELDS} parameters.") from None
         values = self._query.get(name)
         return values[0] if values else default
 

@@ -15,7 +15,7 @@ INT64: Final = (1 << 63) - 1
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 #: More digits than any number of Kafka has; Python refuses to convert thousands of them.
-_MOST_DIGITS: Final = 20
+_MAX_DIGITS: Final = 20
 
 
 def is_number(value: Any, most: int) -> TypeGuard[int]:
@@ -25,7 +25,7 @@ def is_number(value: Any, most: int) -> TypeGuard[int]:
 
 def natural(text: str, most: int) -> int | None:
     """Return the number that decimal digits stand for; None for other text, or a number over `most`."""
-    if not (text.isascii() and text.isdecimal()) or len(text) > _MOST_DIGITS:
+    if not (text.isascii() and text.isdecimal()) or len(text) > _MAX_DIGITS:
         return None
     number = int(text)
     return number if number <= most else None

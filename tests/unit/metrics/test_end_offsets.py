@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moldau.metrics.end_offsets import MOST_END_OFFSETS, Age, EndOffsets
+from moldau.metrics.end_offsets import MAX_END_OFFSETS, Age, EndOffsets
 
 STEPS = st.lists(st.tuples(st.integers(1, 60_000), st.integers(0, 1000)), min_size=1, max_size=400)
 
@@ -24,7 +24,7 @@ def test_end_offsets_are_bounded_and_keep_the_first_and_the_last(steps: list[tup
         now, end = now + elapsed, end + count
         points.append((now, end))
         ends.add(now, end)
-    assert len(ends) <= MOST_END_OFFSETS
+    assert len(ends) <= MAX_END_OFFSETS
     assert ends.last == end
     assert ends.at(0) == ends.at(points[0][0]) == points[0][1]
     assert ends.at(now) == end
@@ -36,7 +36,7 @@ def test_the_age_of_a_record_is_between_the_observations_around_it(
 ) -> None:
     """As long as no point was removed: the append happened between two successive observations."""
     ends, now, end, points = EndOffsets(), 0, 0, []
-    for elapsed, count in steps[: MOST_END_OFFSETS // 2]:
+    for elapsed, count in steps[: MAX_END_OFFSETS // 2]:
         now, end = now + elapsed, end + count
         points.append((now, end))
         ends.add(now, end)
@@ -100,7 +100,7 @@ def test_rates_are_measured_over_the_window() -> None:
 def test_the_history_covers_hours_with_a_distance_that_grows_with_the_age() -> None:
     ends = history_of(*((second * 1000, second * 10) for second in range(0, 36_000, 10)))
     now = 36_000_000 - 10_000
-    assert len(ends) <= MOST_END_OFFSETS
+    assert len(ends) <= MAX_END_OFFSETS
     for second in range(1, 35_990, 997):
         # The last record of a second was appended at its end.
         assert ends.age_of(second * 10 - 1, now) == Age(now - second * 1000, True)

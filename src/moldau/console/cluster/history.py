@@ -15,9 +15,9 @@ from moldau.console.cluster.snapshot import Snapshot
 from moldau.lag.evaluation.verdicts import LagSnapshot
 
 #: An hour of refreshes.
-_MOST_POINTS: Final = 1800
-_MOST_LAG_POINTS: Final = 600
-_LEAST_S: Final = 1.0
+_MAX_POINTS: Final = 1800
+_MAX_LAG_POINTS: Final = 600
+_MIN_S: Final = 1.0
 
 
 class Rate(NamedTuple):
@@ -28,7 +28,7 @@ class Rate(NamedTuple):
 
 class History:
     def __init__(self) -> None:
-        self.rates: deque[Rate] = deque(maxlen=_MOST_POINTS)
+        self.rates: deque[Rate] = deque(maxlen=_MAX_POINTS)
         self._topics: Mapping[str, float] = {}
         self._lag: dict[str, deque[tuple[int, int]]] = {}
         self._time_ms = 0
@@ -40,7 +40,7 @@ class History:
         ends = _values(snapshot, "end")
         sizes = _values(snapshot, "size")
         seconds = (snapshot.time_ms - self._time_ms) / 1000
-        if self._time_ms and seconds < _LEAST_S:
+        if self._time_ms and seconds < _MIN_S:
             # An action has requested this snapshot; a rate over so short a time would be a spike.
             return
         if self._time_ms:
@@ -63,7 +63,7 @@ class History:
 
     def add_lag(self, lag: LagSnapshot) -> None:
         for name, group in lag.groups.items():
-            points = self._lag.setdefault(name, deque(maxlen=_MOST_LAG_POINTS))
+            points = self._lag.setdefault(name, deque(maxlen=_MAX_LAG_POINTS))
             total = group.total_lag
             if total is not None and (not points or points[-1][0] < lag.time_ms):
                 points.append((lag.time_ms, total))

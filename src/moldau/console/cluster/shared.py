@@ -13,9 +13,9 @@ from moldau.base.errors import KafkaError
 T = TypeVar("T")
 
 _LIFE_S: Final = 3.0
-_MOST: Final = 100
+_MAX_ENTRIES: Final = 100
 #: Items that wait for a slow viewer; it misses the oldest ones.
-_MOST_WAITING: Final = 20
+_MAX_WAITING: Final = 20
 
 
 class _Answer(NamedTuple):
@@ -37,7 +37,7 @@ class SharedAnswers:
             known = _Answer(asyncio.ensure_future(ask()), self._clock.monotonic() + _LIFE_S)
             self._answers[key] = known
             self._answers.move_to_end(key)
-            while len(self._answers) > _MOST:
+            while len(self._answers) > _MAX_ENTRIES:
                 self._answers.popitem(last=False)
         try:
             # A viewer that leaves does not cancel the request of the others.
@@ -92,7 +92,7 @@ class SharedStreams:
         stream = self._streams.get(key)
         if stream is None:
             stream = self._streams[key] = _Stream(begin(), lambda: self._forget(key, stream))
-        queue: asyncio.Queue[Any] = asyncio.Queue(_MOST_WAITING)
+        queue: asyncio.Queue[Any] = asyncio.Queue(_MAX_WAITING)
         stream.queues.add(queue)
         try:
             while (item := await queue.get()) is not None:

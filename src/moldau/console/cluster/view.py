@@ -31,10 +31,10 @@ logger = logging.getLogger(__name__)
 INTERVAL_S: Final = 2.0
 _IDLE_INTERVAL_S: Final = 15.0
 #: Observations of the lag per window.
-_LEAST_ROUNDS: Final = 4
+_MIN_ROUNDS: Final = 4
 _WATCHED_S: Final = 30.0
 #: An older snapshot is refreshed before a page shows it.
-_MOST_AGE_S: Final = 4.0
+_MAX_AGE_S: Final = 4.0
 _REQUEST_TIMEOUT_MS: Final = 3_000
 #: A request to a broker that is gone is given up soon: the next refresh asks again.
 _RETRY_MS: Final = 1_000
@@ -66,8 +66,8 @@ class ClusterView:
         self._cluster = Cluster(background)
         self._collection = Collection(self._cluster)
         # A window is a few rounds, also while no page is open.
-        self._interval_s = min(INTERVAL_S, lag_window_s / _LEAST_ROUNDS)
-        self._idle_interval_s = min(_IDLE_INTERVAL_S, lag_window_s / _LEAST_ROUNDS)
+        self._interval_s = min(INTERVAL_S, lag_window_s / _MIN_ROUNDS)
+        self._idle_interval_s = min(_IDLE_INTERVAL_S, lag_window_s / _MIN_ROUNDS)
         rules = LagRules(round(lag_window_s * 1000), round(self._interval_s * 1000))
         self.monitor = LagMonitor(background, rules)
         self._changed = asyncio.Condition()
@@ -116,7 +116,7 @@ class ClusterView:
         self._watched_until = self._clock.monotonic() + _WATCHED_S
         if idle:
             self._wanted.set()
-        if self._clock.monotonic() - self._finished_s > _MOST_AGE_S and self.snapshot.error is None:
+        if self._clock.monotonic() - self._finished_s > _MAX_AGE_S and self.snapshot.error is None:
             await self.refreshed()
         return self.snapshot
 

@@ -17,9 +17,9 @@ from typing import Final, NamedTuple
 
 from moldau.base.clock import Clock
 
-_MOST_ENTRIES: Final = 10_000
+_MAX_ENTRIES: Final = 10_000
 _FORGET_S: Final = 900.0
-_MOST_NAME: Final = 256
+_MAX_NAME_LENGTH: Final = 256
 #: How long to wait for the results of others.
 _PENDING_S: Final = 1.0
 
@@ -86,7 +86,7 @@ class Attempts:
             if excess > 0:
                 entry.until_s = now + min(2.0 ** min(excess - 1, 30), rule.most_s)
             self._failures.move_to_end(key)
-        while len(self._failures) > _MOST_ENTRIES:
+        while len(self._failures) > _MAX_ENTRIES:
             self._failures.popitem(last=False)
 
     def succeeded(self, user: str, address: str) -> None:
@@ -95,5 +95,5 @@ class Attempts:
 
 
 def _keys(user: str, address: str) -> tuple[tuple[tuple[str, str], _Rule], ...]:
-    name = user[:_MOST_NAME]
+    name = user[:_MAX_NAME_LENGTH]
     return ((name, address), _USER_AT_ADDRESS), (("", address), _ADDRESS), ((name, ""), _USER)

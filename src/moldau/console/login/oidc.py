@@ -29,7 +29,7 @@ from moldau.console.login.settings import CALLBACK, LOGIN, OidcSettings
 
 LIFETIME_S: Final = 600
 _THREADS: Final = 4
-_MOST_CODE: Final = 4096
+_MAX_CODE: Final = 4096
 
 
 T = TypeVar("T")
@@ -120,7 +120,7 @@ class OidcLogin:
             reason = f"{fields['error'][:100]}: {detail}" if detail else fields["error"][:100]
             raise LoginRefused(f"The identity provider refuses the login: {reason}")
         code = fields.get("code", "")
-        if not code or len(code) > _MOST_CODE:
+        if not code or len(code) > _MAX_CODE:
             raise LoginRefused("The identity provider sent no code.")
         claims = await self._in_thread(
             self._provider.claims, code, pending.verifier, pending.redirect_uri, pending.nonce

@@ -7,13 +7,13 @@ from urllib.parse import urlencode, urlsplit
 
 from starlette.requests import Request
 
-_MOST_LENGTH: Final = 2000
+_MAX_LENGTH: Final = 2000
 START: Final = "/"
 
 
 def safe_path(text: str) -> str:
     """Return the path and the query of a page of this console; the start page for anything else."""
-    if not text.startswith("/") or text.startswith("//") or len(text) > _MOST_LENGTH:
+    if not text.startswith("/") or text.startswith("//") or len(text) > _MAX_LENGTH:
         return START
     if "\\" in text or any(each <= " " or each == "\x7f" for each in text):
         return START

@@ -18,7 +18,7 @@ from enum import IntEnum
 from typing import Any, Final
 
 _ANY: Final = "*"
-_MOST_VALUES: Final = 10_000
+_MAX_VALUES: Final = 10_000
 
 
 class Role(IntEnum):
@@ -52,7 +52,7 @@ class RoleRules:
         values = [value] if isinstance(value, str) else value
         if not isinstance(values, list):
             return frozenset()
-        return frozenset(each for each in values[:_MOST_VALUES] if isinstance(each, str))
+        return frozenset(each for each in values[:_MAX_VALUES] if isinstance(each, str))
 
     def known(self, claims: Mapping[str, Any]) -> bool:
         return _claim(claims, self.claim) is not None

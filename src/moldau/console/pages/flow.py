@@ -12,13 +12,13 @@ from typing import Any, Final
 from moldau.console.web.call import Call
 
 #: Larger flows are not drawn; the tables of the page have all of it.
-MOST_NODES: Final = 120
+MAX_NODES: Final = 120
 _WIDTH: Final = 210
 _HEIGHT: Final = 44
 _GAP_X: Final = 70
 _GAP_Y: Final = 14
 _MARGIN: Final = 4
-_MOST_LETTERS: Final = 28
+_MAX_LETTERS: Final = 28
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def picture(nodes: Iterable[Node], edges: Iterable[Edge]) -> dict[str, Any] | No
     by_id: dict[str, Node] = {}
     for each in nodes:
         by_id.setdefault(each.id, each)
-    if not by_id or len(by_id) > MOST_NODES:
+    if not by_id or len(by_id) > MAX_NODES:
         return None
     known = list(dict.fromkeys(each for each in edges if each[0] in by_id and each[1] in by_id))
     columns = _columns(list(by_id), known)
@@ -123,9 +123,9 @@ def _without_cycles(ids: Sequence[str], edges: Sequence[Edge]) -> list[Edge]:
 
 
 def _short(node: Node) -> Node:
-    if len(node.label) <= _MOST_LETTERS:
+    if len(node.label) <= _MAX_LETTERS:
         return node
-    half = _MOST_LETTERS // 2
+    half = _MAX_LETTERS // 2
     return replace(node, label=f"{node.label[: half - 1]}…{node.label[-half:]}")
 
 

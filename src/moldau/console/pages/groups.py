@@ -25,7 +25,7 @@ _SCRIPTS: Final = {
     STREAMS: ("streams_groups", "describe_streams_group"),
 }
 _OFFSETS_SIZE: Final = 200
-_MOST_MEMBERS: Final = 500
+_MAX_MEMBERS: Final = 500
 _POINTS: Final = 300
 
 
@@ -65,10 +65,10 @@ async def group(call: Call) -> Page:
         "partitions": len(offsets),
         "page": min(number, pages),
         "pages": pages,
-        "members": members[:_MOST_MEMBERS],
+        "members": members[:_MAX_MEMBERS],
         "lag_history": call.view.history.lag_of(name)[-_POINTS:],
     }
-    extra: dict[str, Any] = {"picture": None, "hidden_members": max(len(members) - _MOST_MEMBERS, 0)}
+    extra: dict[str, Any] = {"picture": None, "hidden_members": max(len(members) - _MAX_MEMBERS, 0)}
     if listing.type.lower() == STREAMS:
         data["topology"] = await topology(call, name)
         extra["picture"] = topology_picture(call, data["topology"])

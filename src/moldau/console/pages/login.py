@@ -28,7 +28,7 @@ from moldau.console.web.rendering import plain_page
 from moldau.console.web.sessions import COOKIE, Session, Sessions
 from moldau.http.errors import ApiError
 
-_MOST_BYTES: Final = 16 * 1024
+_MAX_BYTES: Final = 16 * 1024
 #: The cookie of a login that has begun.
 _LOGIN_COOKIE: Final = "moldau_console_login"
 _SIGNED_OUT: Final = "signed-out"
@@ -88,7 +88,7 @@ class LoginPages:
     async def _sign_in(self, request: Request) -> Response:
         address, fields = _address(request), {"user": "", "next": "/", "cluster": ""}
         try:
-            form = await read_form(request, _MOST_BYTES)
+            form = await read_form(request, _MAX_BYTES)
             fields = {name: form.get(name, "") for name in fields}
             fields["next"] = safe_path(fields["next"])
             user, cluster = form.text("user", "User"), fields["cluster"]
@@ -166,7 +166,7 @@ class LoginPages:
 
     async def _sign_out(self, request: Request, session: Session | None) -> Response:
         if session is not None:
-            form = await read_form(request, _MOST_BYTES)
+            form = await read_form(request, _MAX_BYTES)
             if form.get("token", "") != session.token:
                 return self._problem(request, 403, "The token is not valid.")
             await self._sessions.end(request.cookies.get(COOKIE))

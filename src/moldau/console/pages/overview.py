@@ -14,7 +14,7 @@ from moldau.lag.documents import group_document
 from moldau.lag.evaluation.rules import Status
 
 _POINTS: Final = 300
-_MOST_VERDICTS: Final = 12
+_MAX_VERDICTS: Final = 12
 _HEARTBEAT_S: Final = 10.0
 
 
@@ -42,7 +42,7 @@ async def overview(call: Call) -> Page:
         ],
         "lag": [
             {name: value for name, value in group_document(each).items() if name != "partitions"}
-            for each in lags[:_MOST_VERDICTS]
+            for each in lags[:_MAX_VERDICTS]
         ],
         "lag_problems": sum(each.status > Status.OK for each in lags),
     }

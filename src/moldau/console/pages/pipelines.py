@@ -16,8 +16,8 @@ from moldau.console.pages.flow import Node, picture, topic_node
 from moldau.console.web.call import Call, CopyAs, Done, Page, not_found
 from moldau.console.web.commands import curl, start_command
 
-_MOST: Final = 500
-_MOST_BYTES: Final = 4 * 1024 * 1024
+_MAX_ENTRIES: Final = 500
+_MAX_BYTES: Final = 4 * 1024 * 1024
 #: Where `moldau pipeline` keeps its state, for a console without a folder.
 _USUAL_FOLDER: Final = "state/pipelines"
 _RUNNING: Final = ("starting", "running", "waiting")
@@ -107,14 +107,14 @@ async def _status(call: Call) -> dict[str, Any]:
 
 
 def _read_all(folder: Path) -> list[dict[str, Any]]:
-    found = (_read(each.parent) for each in sorted(folder.glob("*/status.json"))[:_MOST])
+    found = (_read(each.parent) for each in sorted(folder.glob("*/status.json"))[:_MAX_ENTRIES])
     return [each for each in found if each is not None]
 
 
 def _read(folder: Path) -> dict[str, Any] | None:
     file = folder / "status.json"
     try:
-        if file.stat().st_size > _MOST_BYTES:
+        if file.stat().st_size > _MAX_BYTES:
             return None
         status = json.loads(file.read_text())
     except (OSError, ValueError):

@@ -22,7 +22,7 @@ from moldau.lag.evaluation.observation import SHARE
 
 _TARGETS: Final = ("beginning", "end", "offset", "time", "shift")
 #: Partitions that a message names.
-_MOST_NAMED: Final = 5
+_MAX_NAMED: Final = 5
 _IDLE: Final = frozenset({"empty", "dead", ""})
 
 
@@ -57,7 +57,7 @@ async def reset(call: Call) -> Done:
                 raise KafkaError(error.code, f"{at.topic}-{at.partition}: {error}")
     await call.view.refreshed()
     others = (
-        f" Those of {len(left)} others are left as they are: {', '.join(left[:_MOST_NAMED])}." if left else ""
+        f" Those of {len(left)} others are left as they are: {', '.join(left[:_MAX_NAMED])}." if left else ""
     )
     return Done(
         f"The offsets of group {name} are reset in {len(offsets)} partitions.{others}",

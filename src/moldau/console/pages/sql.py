@@ -13,7 +13,7 @@ from moldau.console.web.commands import curl, sql_script, start_command, tool
 from moldau.console.web.forms import InvalidField
 from moldau.console.web.streams import COMMENT, event, stream
 
-_MOST_LENGTH: Final = 100_000
+_MAX_LENGTH: Final = 100_000
 _EXAMPLE: Final = "SHOW TOPICS;"
 
 
@@ -44,8 +44,8 @@ async def begin(call: Call) -> Response:
     # The audit log has what was run, without what may be records or secrets.
     call.fields = {"statements": without_literals(form.get("statements", ""))}
     statements = form.text("statements", "SQL")
-    if len(statements) > _MOST_LENGTH:
-        raise InvalidField(f"SQL is longer than {_MOST_LENGTH} characters.")
+    if len(statements) > _MAX_LENGTH:
+        raise InvalidField(f"SQL is longer than {_MAX_LENGTH} characters.")
     check_statements(statements)
     run = Run(statements, call.view.settings, call.services.registry_url)
     return JSONResponse({"run": runs.add(run)}, 201)

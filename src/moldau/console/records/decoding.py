@@ -27,13 +27,13 @@ from moldau.console.records.masking import MASK, FieldRules, Masking
 
 _NULL: Final = "null"
 HIDDEN: Final = "hidden"
-_MOST_CODECS: Final = 500
+_MAX_CODECS: Final = 500
 _FAILED_S: Final = 10.0
 _BYTES_PER_LINE: Final = 16
 _PRINTABLE: Final = "\t\n\r"
-_MOST_JSON: Final = 1 << 20
+_MAX_JSON: Final = 1 << 20
 #: JSON that is nested more deeply is shown as text.
-_MOST_DEPTH: Final = 200
+_MAX_DEPTH: Final = 200
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 #: A key that has no fields, such as a number, a name or a UUID.
 _IDENTIFIER: Final = re.compile(r"[\w.\-/@ ]{0,256}")
@@ -92,7 +92,7 @@ class Codecs:
                 raise
             finally:
                 for kept in (self._codecs, self._failures):
-                    while len(kept) > _MOST_CODECS:
+                    while len(kept) > _MAX_CODECS:
                         kept.popitem(last=False)
         self._codecs.move_to_end(name)
         return self._codecs[name]
@@ -172,7 +172,7 @@ class TopicDecoder:
         else:
             tree = codec.decode(payload, validate=False)
         if _too_deep(tree):
-            raise SerializationError(f"nested more than {_MOST_DEPTH} levels deep")
+            raise SerializationError(f"nested more than {_MAX_DEPTH} levels deep")
         tree = _encodable(self.rules.applied(_plain_tree(tree)))
         return Decoded(kind.lower(), _json(tree), tree, id)
 
@@ -235,14 +235,14 @@ def _hidden(reason: str) -> Decoded:
 
 def _parsed(text: str) -> Any:
     """Return the value of JSON; `ValueError` if it is none, too long or nested too deeply."""
-    if len(text) > _MOST_JSON:
+    if len(text) > _MAX_JSON:
         raise ValueError("too long")
     try:
         tree = json.loads(text)
     except RecursionError:
         raise ValueError("nested too deeply") from None
     # Searches parse every record; most are too short for what the exact tests look for.
-    if len(text) > 2 * _MOST_DEPTH and text.count("{") + text.count("[") > _MOST_DEPTH and _too_deep(tree):
+    if len(text) > 2 * _MAX_DEPTH and text.count("{") + text.count("[") > _MAX_DEPTH and _too_deep(tree):
         raise ValueError("nested too deeply")
     # JSON can name surrogates that UTF-8 cannot represent.
     return _encodable(tree) if "\\u" in text and _SURROGATE.search(text) else tree
@@ -252,7 +252,7 @@ def _too_deep(tree: Any) -> bool:
     level, depth = [tree], 0
     while level:
         depth += 1
-        if depth > _MOST_DEPTH:
+        if depth > _MAX_DEPTH:
             return True
         level = [
             each

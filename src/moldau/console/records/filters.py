@@ -19,8 +19,8 @@ from typing import Any, Final, NamedTuple
 from moldau.base.re2_patterns import InvalidPatternError, compile_pattern
 from moldau.console.web.forms import InvalidField
 
-MOST_LENGTH: Final = 2000
-_MOST_DEPTH: Final = 40
+MAX_LENGTH: Final = 2000
+_MAX_DEPTH: Final = 40
 _ROOTS: Final = ("key", "value", "headers", "partition", "offset", "timestamp", "size")
 _TOKEN: Final = re.compile(
     r"""\s*(?:(?P<number>-?\d+(?:\.\d+)?)|(?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')"""
@@ -41,8 +41,8 @@ class _Token(NamedTuple):
 
 def compile_expression(text: str) -> Predicate:
     """Return the predicate of an expression; `InvalidField` says what is wrong with it."""
-    if len(text) > MOST_LENGTH:
-        raise InvalidField(f"The expression is longer than {MOST_LENGTH} characters.")
+    if len(text) > MAX_LENGTH:
+        raise InvalidField(f"The expression is longer than {MAX_LENGTH} characters.")
     parser = _Parser(_tokens(text))
     predicate = parser.disjunction(0)
     parser.expect_end()
@@ -71,7 +71,7 @@ class _Parser:
             raise InvalidField(f"Unexpected {self._tokens[self._next].text!r} in the expression.")
 
     def disjunction(self, depth: int) -> Predicate:
-        if depth > _MOST_DEPTH:
+        if depth > _MAX_DEPTH:
             raise InvalidField("The expression is nested too deeply.")
         parts = [self._conjunction(depth + 1)]
         while self._accept("or"):

@@ -1,7 +1,7 @@
 """Reading records of a topic: a window of them, all that match a filter, and new ones as they arrive.
 
 Reads use fetch requests without a group and leave no trace in the cluster. Memory is bounded: in a window, a
-key or value is cut after `MOST_BYTES`, the rows are limited, and partitions are read a few at a time; a scan
+key or value is cut after `MAX_BYTES`, the rows are limited, and partitions are read a few at a time; a scan
 returns whole records, those of one fetch at a time.
 """
 
@@ -24,8 +24,8 @@ from moldau.client.wire.cluster import Cluster
 from moldau.protocol.batch_header import BatchHeader, iter_batches
 from moldau.protocol.record_reader import batch_payload, iter_records
 
-MOST_BYTES: Final = 64 * 1024
-_MOST_AT_A_TIME: Final = 8
+MAX_BYTES: Final = 64 * 1024
+_MAX_AT_A_TIME: Final = 8
 _FETCH_BYTES: Final = 128 * 1024
 _SCAN_BYTES: Final = 4 * 1024 * 1024
 _PATIENCE_MS: Final = 10_000
@@ -56,8 +56,8 @@ class Row:
         return len(self.value or b"") == self.value_size
 
     def cut(self) -> Row:
-        """Return the record with at most `MOST_BYTES` of its key and value."""
-        return replace(self, key=_beginning(self.key, MOST_BYTES), value=_beginning(self.value, MOST_BYTES))
+        """Return the record with at most `MAX_BYTES` of its key and value."""
+        return replace(self, key=_beginning(self.key, MAX_BYTES), value=_beginning(self.value, MAX_BYTES))
 
 
 def _beginning(data: bytes | memoryview | None, most: int | None) -> bytes | None:
@@ -138,9 +138,9 @@ async def read_window(
         for index, each in sorted(known.items())
         if begin[index] < each.end
     ]
-    for group in range(0, len(wanted), _MOST_AT_A_TIME):
+    for group in range(0, len(wanted), _MAX_AT_A_TIME):
         found = await asyncio.gather(
-            *(_some(cluster, each, limit, newest=newest) for each in wanted[group : group + _MOST_AT_A_TIME])
+            *(_some(cluster, each, limit, newest=newest) for each in wanted[group : group + _MAX_AT_A_TIME])
         )
         for part in found:
             rows.extend(part)
@@ -168,7 +168,7 @@ async def _some(cluster: Cluster, wanted: OffsetRange, limit: int, *, newest: bo
 
 
 def _part(fetched: FetchedBatches, wanted: OffsetRange, most: int | None) -> list[Row]:
-    return list(islice(_rows(fetched, wanted, MOST_BYTES), most))
+    return list(islice(_rows(fetched, wanted, MAX_BYTES), most))
 
 
 def _rows(

@@ -21,11 +21,11 @@ from moldau.base.json_log import event
 
 logger = logging.getLogger(__name__)
 
-_MOST_LENGTH: Final = 500
+_MAX_LENGTH: Final = 500
 #: Lines about one address without a login in `_PERIOD_S`.
-_MOST_REFUSED: Final = 10
+_MAX_REFUSED: Final = 10
 _PERIOD_S: Final = 60.0
-_MOST_ADDRESSES: Final = 1000
+_MAX_ADDRESSES: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +86,11 @@ class AuditLog:
             begin, count = now, 0
         self._refused[entry.address] = (begin, count + 1)
         self._refused.move_to_end(entry.address)
-        while len(self._refused) > _MOST_ADDRESSES:
+        while len(self._refused) > _MAX_ADDRESSES:
             self._refused.popitem(last=False)
-        if count < _MOST_REFUSED:
+        if count < _MAX_REFUSED:
             self.record(entry)
 
 
 def _cut(text: str | None) -> str | None:
-    return text if text is None or len(text) <= _MOST_LENGTH else f"{text[:_MOST_LENGTH]}…"
+    return text if text is None or len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]}…"

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 UNKNOWN: Final = "–"
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
-_MOST_MS: Final = 253_402_300_799_999
+_MAX_MS: Final = 253_402_300_799_999
 
 
 def count(value: int | float | None) -> str:
@@ -29,7 +29,7 @@ def size(value: int | float | None) -> str:
 
 def time(value: int | None) -> str:
     """Milliseconds since 1970 as UTC with milliseconds."""
-    if value is None or not 0 <= value <= _MOST_MS:
+    if value is None or not 0 <= value <= _MAX_MS:
         return UNKNOWN
     text = datetime.fromtimestamp(value / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
     return f"{text}.{value % 1000:03d}"

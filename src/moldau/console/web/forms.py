@@ -11,8 +11,8 @@ from starlette.requests import Request
 
 from moldau.http.requests import read_body
 
-_MOST_FIELDS: Final = 1000
-MOST_NUMBER: Final = (1 << 63) - 1
+_MAX_FIELDS: Final = 1000
+MAX_NUMBER: Final = (1 << 63) - 1
 
 
 class InvalidField(Exception):
@@ -44,7 +44,7 @@ class Form(Mapping[str, str]):
         return value
 
     def number(
-        self, name: str, label: str, *, least: int = 0, most: int = MOST_NUMBER, default: int | None = None
+        self, name: str, label: str, *, least: int = 0, most: int = MAX_NUMBER, default: int | None = None
     ) -> int:
         text = self._fields.get(name, "").strip()
         if not text and default is not None:
@@ -61,7 +61,7 @@ class Form(Mapping[str, str]):
         return self._fields.get(name, "").strip().lower() in ("on", "true", "1", "yes")
 
 
-def checked_number(text: str, label: str, *, least: int = 0, most: int = MOST_NUMBER) -> int:
+def checked_number(text: str, label: str, *, least: int = 0, most: int = MAX_NUMBER) -> int:
     try:
         if len(text) > 20:
             raise ValueError
@@ -88,7 +88,7 @@ async def read_form(request: Request, limit: int) -> Form:
         return Form(_json_fields(body))
     try:
         pairs = parse_qsl(
-            body.decode("utf-8"), keep_blank_values=True, max_num_fields=_MOST_FIELDS, errors="strict"
+            body.decode("utf-8"), keep_blank_values=True, max_num_fields=_MAX_FIELDS, errors="strict"
         )
     except ValueError:
         raise InvalidField("The form cannot be read.") from None

@@ -1,7 +1,7 @@
 """Sessions of users who have signed in, and the view of a cluster that belongs to each.
 
 A session ends with the sign-out, when it is not used, at the end of its lifetime, or with the process. Pages
-that update themselves do not use it. There are at most `_MOST` sessions, and `_MOST_OF_USER` of one user.
+that update themselves do not use it. There are at most `_MAX_SESSIONS` sessions, `_MAX_OF_USER` of one user.
 
 A user with a password sees each cluster through connections of their own. Without passwords (no login, or
 OpenID Connect) all users share the console's views, and the role decides.
@@ -31,8 +31,8 @@ from moldau.console.web.call import Refused
 from moldau.http.authentication.credentials import BASIC, BEARER, Credentials
 
 COOKIE: Final = "moldau_console"
-_MOST: Final = 500
-_MOST_OF_USER: Final = 20
+_MAX_SESSIONS: Final = 500
+_MAX_OF_USER: Final = 20
 
 
 class OtherCredentials(Refused):
@@ -145,9 +145,9 @@ class Sessions:
         """Add a session and return its cookie; `Refused` if there are too many."""
         await self.sweep()
         own = [cookie for cookie, each in self._sessions.items() if each.user == session.user]
-        for cookie in own[: max(0, len(own) - _MOST_OF_USER + 1)]:
+        for cookie in own[: max(0, len(own) - _MAX_OF_USER + 1)]:
             await self.end(cookie)
-        if len(self._sessions) >= _MOST:
+        if len(self._sessions) >= _MAX_SESSIONS:
             raise Refused(503, "Too many users have signed in; try again later.")
         session.begun_s = session.used_s = self._clock.monotonic()
         cookie = secrets.token_urlsafe(32)

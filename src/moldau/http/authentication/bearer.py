@@ -21,7 +21,7 @@ from moldau.security.system_properties import system_properties
 
 logger = logging.getLogger(__name__)
 
-_MOST_TOKENS: Final = 4096
+_MAX_TOKENS: Final = 4096
 _PREFIX: Final = "sasl."
 
 
@@ -61,6 +61,6 @@ class BearerTokens:
             logger.info("Bearer token refused: %s", error, extra=event("login.failed"))
             return None
         self._accepted[key] = _Accepted(found.principal, found.expires_at_ms)
-        while len(self._accepted) > _MOST_TOKENS:
+        while len(self._accepted) > _MAX_TOKENS:
             self._accepted.popitem(last=False)
         return found.principal

@@ -11,17 +11,17 @@ from moldau.base.errors import KafkaError
 K = TypeVar("K")
 R = TypeVar("R")
 
-_MOST_IN_FLIGHT: Final = 8
+_MAX_IN_FLIGHT: Final = 8
 #: Groups in one request: their offsets and members fit into a response of a few megabytes.
-MOST_GROUPS: Final = 100
-MOST_PARTITIONS: Final = 2000
+MAX_GROUPS: Final = 100
+MAX_PARTITIONS: Final = 2000
 
 
 class Batches:
     """Sends the requests of a round."""
 
     def __init__(self) -> None:
-        self._in_flight = asyncio.Semaphore(_MOST_IN_FLIGHT)
+        self._in_flight = asyncio.Semaphore(_MAX_IN_FLIGHT)
 
     async def send(
         self,

@@ -39,7 +39,7 @@ _GONE: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOW
 #: Quotas change rarely; they are read once in this many rounds.
 _ROUNDS_PER_QUOTAS: Final = 30
 #: Partitions per round whose past end offsets are searched.
-_MOST_SEARCHED: Final = 1000
+_MAX_SEARCHED: Final = 1000
 
 
 class Collector:
@@ -112,7 +112,7 @@ class Collector:
             for partition, offset in lagging.items()
             if partition not in self._observed
         }
-        chosen = dict(islice(wanted.items(), _MOST_SEARCHED))
+        chosen = dict(islice(wanted.items(), _MAX_SEARCHED))
         self._observed = set(ends)
         return await past_offsets(self._cluster, batches, leaders, chosen, ends, now_ms)
 

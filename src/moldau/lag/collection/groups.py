@@ -10,7 +10,7 @@ from moldau.base.ids import TopicPartition
 from moldau.client.admin.group_types import GroupDescription, from_classic, from_consumer
 from moldau.client.wire.cluster import Cluster
 from moldau.client.wire.errors import check, error_of
-from moldau.lag.collection.batches import MOST_GROUPS, Batches
+from moldau.lag.collection.batches import MAX_GROUPS, Batches
 from moldau.lag.evaluation.observation import CLASSIC, CONSUMER, SHARE, STREAMS, Member
 from moldau.protocol.messages import (
     consumer_group_describe,
@@ -82,7 +82,7 @@ async def describe_groups(
         async def ask(node: int, names: Sequence[str], kind: str = kind) -> dict[str, Described | KafkaError]:
             return await _describe(cluster, kind, node, list(names))
 
-        found |= await batches.send(by_node, MOST_GROUPS, ask)
+        found |= await batches.send(by_node, MAX_GROUPS, ask)
     return found
 
 

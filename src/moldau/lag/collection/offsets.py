@@ -10,7 +10,7 @@ from moldau.base.ids import TopicPartition
 from moldau.client.wire.cluster import Cluster
 from moldau.client.wire.coordinators import ask as ask_version
 from moldau.client.wire.errors import check, error_of
-from moldau.lag.collection.batches import MOST_GROUPS, MOST_PARTITIONS, Batches
+from moldau.lag.collection.batches import MAX_GROUPS, MAX_PARTITIONS, Batches
 from moldau.lag.collection.groups import Listed
 from moldau.lag.evaluation.observation import SHARE, CommittedOffset
 from moldau.protocol.apis import APIS
@@ -45,8 +45,8 @@ async def committed_offsets(
     async def ask_shares(node: int, names: Sequence[str]) -> dict[str, Committed | KafkaError]:
         return await _share_offsets(cluster, node, names)
 
-    found = await batches.send(consumers, MOST_GROUPS, ask_consumers)
-    return found | await batches.send(shares, MOST_GROUPS, ask_shares)
+    found = await batches.send(consumers, MAX_GROUPS, ask_consumers)
+    return found | await batches.send(shares, MAX_GROUPS, ask_shares)
 
 
 async def _consumer_offsets(
@@ -143,7 +143,7 @@ async def partition_offsets(
     async def ask(node: int, keys: Sequence[TopicPartition]) -> dict[TopicPartition, int | KafkaError]:
         return await _list_offsets(cluster, node, {each: wanted[each] for each in keys})
 
-    answers = await batches.send(by_leader, MOST_PARTITIONS, ask)
+    answers = await batches.send(by_leader, MAX_PARTITIONS, ask)
     return {partition: offset for partition, offset in answers.items() if isinstance(offset, int)}
 
 

@@ -19,10 +19,10 @@ from moldau.lag.evaluation.observation import Points
 
 _FIRST_AGE_MS: Final = 15_000
 _STEP: Final = 8
-_LARGEST_AGE_MS: Final = 90 * 24 * 3600 * 1000
+_MAX_AGE_MS: Final = 90 * 24 * 3600 * 1000
 _PRECISE_MS: Final = 1000
 _PRECISE_PART: Final = 20
-_MOST_REQUESTS: Final = 16
+_MAX_REQUESTS: Final = 16
 
 
 async def past_offsets(
@@ -35,7 +35,7 @@ async def past_offsets(
 ) -> dict[TopicPartition, Points]:
     """Return end offsets around the time at which the record at the wanted offset was appended."""
     found: dict[TopicPartition, dict[int, int]] = {partition: {} for partition in wanted}
-    for _ in range(_MOST_REQUESTS):
+    for _ in range(_MAX_REQUESTS):
         ages = {
             partition: age
             for partition, points in found.items()
@@ -67,7 +67,7 @@ def next_age(points: Mapping[int, int], offset: int) -> int | None:
     low = max((age for age, end in points.items() if end > offset), default=0)
     high = min((age for age, end in points.items() if end <= offset), default=None)
     if high is None:
-        age = min(low * _STEP or _FIRST_AGE_MS, _LARGEST_AGE_MS)
+        age = min(low * _STEP or _FIRST_AGE_MS, _MAX_AGE_MS)
         return age if age > low else None
     if high - low <= max(_PRECISE_MS, low // _PRECISE_PART):
         return None

@@ -16,7 +16,7 @@ _UNKNOWN_LAG: Final = -1
 _WIDTH: Final = 3
 #: Commits that are kept although they are older than the window: with two, the distance of rare commits is
 #: known, so that a consumer that commits less often than once in a window is not taken for a stopped one.
-_LEAST_COMMITS: Final = 2
+_MIN_COMMITS: Final = 2
 
 
 class CommitHistory:
@@ -43,7 +43,7 @@ class CommitHistory:
         self._values.extend((commit.offset, commit.time_ms, lag))
         drop = max(len(self) - self._capacity, 0)
         oldest = commit.time_ms - window_ms
-        while len(self) - drop > _LEAST_COMMITS and self._values[drop * _WIDTH + 1] < oldest:
+        while len(self) - drop > _MIN_COMMITS and self._values[drop * _WIDTH + 1] < oldest:
             drop += 1
         del self._values[: drop * _WIDTH]
 

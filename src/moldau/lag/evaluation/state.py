@@ -20,7 +20,7 @@ from moldau.lag.evaluation.observation import CommittedOffset, GroupObservation,
 from moldau.lag.evaluation.rules import Commit
 from moldau.metrics.end_offsets import EndOffsets
 
-_MOST_REBALANCES: Final = 8
+_MAX_REBALANCES: Final = 8
 #: Rounds in succession that must miss a topic: a broker that has just started may not know it yet.
 _ROUNDS_MISSING: Final = 3
 
@@ -55,7 +55,7 @@ class GroupState:
     histories: dict[TopicPartition, CommitHistory] = field(default_factory=dict)
     owners: dict[TopicPartition, Member] = field(default_factory=dict)
     assignment: object = None
-    rebalances: deque[int] = field(default_factory=lambda: deque(maxlen=_MOST_REBALANCES))
+    rebalances: deque[int] = field(default_factory=lambda: deque(maxlen=_MAX_REBALANCES))
 
 
 class LagState:

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 from moldau.security.principal import KafkaPrincipal
 
-_MOST_BYTES: Final = 4 << 20
-_LARGEST: Final = 16 * 1024
+_MAX_BYTES: Final = 4 << 20
+_MAX_RESPONSE_BYTES: Final = 16 * 1024
 #: The memory of an entry besides its bytes: the tuples, the headers of four objects, and the dictionary.
 _OVERHEAD: Final = 500
 
@@ -27,7 +27,7 @@ class Response(NamedTuple):
 
 
 class ResponseCache:
-    def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
+    def __init__(self, most_bytes: int = _MAX_BYTES) -> None:
         self._most_bytes = most_bytes
         self._responses: dict[RequestKey, Response] = {}
         self._generation: int | None = None
@@ -43,7 +43,7 @@ class ResponseCache:
     def put(self, key: RequestKey, generation: int, response: Response) -> None:
         size = len(key[1]) + len(key[2]) + len(key[3]) + len(response.body)
         size += len(key[4].name) if key[4] is not None else 0
-        if generation != self._generation or size > _LARGEST or key in self._responses:
+        if generation != self._generation or size > _MAX_RESPONSE_BYTES or key in self._responses:
             return
         size += _OVERHEAD
         if self.size + size > self._most_bytes:

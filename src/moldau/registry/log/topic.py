@@ -15,8 +15,8 @@ from moldau.registry.log.settings import LogSettings
 logger = logging.getLogger(__name__)
 
 _POLICY = "cleanup.policy"
-_LARGEST = "max.message.bytes"
-_DEFAULT_LARGEST = 1_048_588
+_MAX_MESSAGE_BYTES = "max.message.bytes"
+_DEFAULT_MAX_MESSAGE_BYTES = 1_048_588
 
 
 class UnusableTopic(KafkaError):
@@ -42,7 +42,7 @@ async def prepare_topic(cluster: Cluster, settings: LogSettings) -> int:
     configs = await _configs(cluster, settings.topic)
     if not settings.skip_validation and _POLICY in configs:
         _check_policy(settings.topic, configs[_POLICY])
-    return int(configs.get(_LARGEST) or _DEFAULT_LARGEST)
+    return int(configs.get(_MAX_MESSAGE_BYTES) or _DEFAULT_MAX_MESSAGE_BYTES)
 
 
 async def _create(cluster: Cluster, settings: LogSettings) -> None:

@@ -49,8 +49,8 @@ _TRANSACTION_TIMEOUT_MS: Final = 60_000
 #: The coordinator of a new cluster creates its topic within this time.
 _COORDINATOR_TIMEOUT_MS: Final = 10_000
 #: The size of a batch if the topic takes larger ones.
-_MOST_BYTES: Final = 900_000
-_MOST_WAITING: Final = 10_000
+_MAX_BYTES: Final = 900_000
+_MAX_WAITING: Final = 10_000
 _SEQUENCES: Final = 1 << 31
 _FENCED: Final = {ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED}
 #: Errors of a transactional id that cannot be used.
@@ -124,7 +124,7 @@ class FencedWriter:
         self._producer: ProducerState | None = None
         self._sequence = 0
         #: How large the records of a batch are together; one that is larger is a batch of its own.
-        self._most_bytes = _MOST_BYTES
+        self._most_bytes = _MAX_BYTES
         self._waiting: deque[_Waiting] = deque()
         self._writing: asyncio.Task[None] | None = None
         #: Why nothing can be written before the next `initialize`.
@@ -153,7 +153,7 @@ class FencedWriter:
 
     def limit(self, most_bytes: int) -> None:
         """Write batches whose records have at most this size, because the topic refuses larger ones."""
-        self._most_bytes = min(_MOST_BYTES, most_bytes)
+        self._most_bytes = min(_MAX_BYTES, most_bytes)
 
     def revoke(self, reason: KafkaError) -> None:
         """Refuse further writes, because another instance leads."""
@@ -166,7 +166,7 @@ class FencedWriter:
         """
         if self._failure is not None:
             raise self._failure
-        if len(self._waiting) >= _MOST_WAITING:
+        if len(self._waiting) >= _MAX_WAITING:
             raise KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "Too many writes are waiting; retry later.")
         for part in _parts(records, self._most_bytes):
             result: asyncio.Future[int] = asyncio.get_running_loop().create_future()

@@ -26,7 +26,7 @@ _DIFFERENT_TYPE: Final = "Incompatible because of different schema type"
 #: The memory of a result without its findings: the key, its parts, and the place in the cache.
 _ENTRY_BYTES: Final = 500
 #: An old schema is shown in messages up to this length.
-_LONGEST_TEXT: Final = 10 * 1024
+_MAX_TEXT: Final = 10 * 1024
 
 
 def check(
@@ -150,10 +150,10 @@ def _compare(
         shown = backward if backward else forward
         shown.append(f"{{oldSchemaVersion: {version.number}}}")
         text = old.canonical
-        if len(text) <= _LONGEST_TEXT:
+        if len(text) <= _MAX_TEXT:
             shown.append(f"{{oldSchema: '{text}'}}")
         else:
-            shown.append(f"{{oldSchema: <truncated> '{text[:_LONGEST_TEXT]}...'}}")
+            shown.append(f"{{oldSchema: <truncated> '{text[:_MAX_TEXT]}...'}}")
     return forward + backward
 
 

@@ -24,7 +24,7 @@ _MIGRATION_MODES: Final = frozenset({"UPGRADE", "DOWNGRADE", "UPDOWN"})
 _DOMAIN_MODES: Final = frozenset({"WRITE", "READ", "WRITEREAD"})
 _RULE_KINDS: Final = frozenset({"TRANSFORM", "CONDITION"})
 _SEVERAL_ACTIONS: Final = frozenset({"WRITEREAD", "UPDOWN"})
-_LONGEST_NAME: Final = 64
+_MAX_NAME: Final = 64
 _TRUE: Final = ("true", "True", "TRUE")
 _FALSE: Final = ("false", "False", "FALSE")
 _NULL: Final = ("", "null")
@@ -115,7 +115,7 @@ def _validate_rule(rule: Json) -> None:
     name = rule.get("name")
     if not name:
         raise errors.invalid_rule_set("Missing rule name")
-    if len(name) > _LONGEST_NAME:
+    if len(name) > _MAX_NAME:
         raise errors.invalid_rule_set("Rule name too long")
     if not (name[0].isalpha() or name[0] == "_"):
         raise errors.invalid_rule_set(f"Illegal initial character in rule name: {name}")

@@ -21,7 +21,7 @@ CLEAR_SUBJECT: Final = "CLEAR_SUBJECT"
 CONTEXT: Final = "CONTEXT"
 ASSOCIATION: Final = "ASSOC"
 _TENANT: Final = "default"
-_LARGEST_VERSION: Final = (1 << 31) - 1
+_MAX_VERSION: Final = (1 << 31) - 1
 
 Json = dict[str, Any]
 
@@ -152,7 +152,7 @@ def references_of(value: object) -> tuple[Reference, ...]:
     if not isinstance(value, list):
         raise ValueError("references must be a list")
     references = tuple(Reference(str(e["name"]), str(e["subject"]), int(e["version"])) for e in value)
-    if any(abs(each.version) > _LARGEST_VERSION for each in references):
+    if any(abs(each.version) > _MAX_VERSION for each in references):
         raise ValueError("the version of a reference must be an integer of 32 bits")
     return references
 

@@ -22,7 +22,7 @@ from moldau.registry.state.store import Version
 from moldau.schemas.schema import InvalidSchema, ParsedSchema
 
 READ_ONLY: Final = frozenset({"READONLY", "READONLY_OVERRIDE"})
-_LARGEST_ID: Final = (1 << 31) - 1
+_MAX_ID: Final = (1 << 31) - 1
 
 
 def require_writable(registry: Registry, subject: str | None) -> None:
@@ -205,7 +205,7 @@ def _checked_id(registry: Registry, subject: str, schema_id: int, content: Conte
     context = context_of(subject)
     space = registry.store.id_space(context)
     if schema_id < 0:
-        if space.highest_id >= _LARGEST_ID:
+        if space.highest_id >= _MAX_ID:
             raise errors.invalid_schema("All schema ids of the context are used.")
         return space.highest_id + 1
     existing = space.contents.get(schema_id) if schema_id in space.uses else None
@@ -214,8 +214,8 @@ def _checked_id(registry: Registry, subject: str, schema_id: int, content: Conte
         raise errors.not_permitted(
             f"Overwrite new schema with id {schema_id} in context {prefix} is not permitted."
         )
-    if schema_id > _LARGEST_ID:
-        raise errors.invalid_schema(f"The id {schema_id} is larger than {_LARGEST_ID}.")
+    if schema_id > _MAX_ID:
+        raise errors.invalid_schema(f"The id {schema_id} is larger than {_MAX_ID}.")
     return schema_id
 
 

@@ -15,10 +15,10 @@ from moldau.registry.state.records import Content, Json, KeyValue
 from moldau.registry.state.store import Store
 from moldau.schemas.schema import InvalidSchema, ParsedSchema, Reference, parse
 
-_MOST_PARSED: Final = 1000
-_MOST_COMPARED: Final = 20_000
+_MAX_PARSED: Final = 1000
+_MAX_COMPARED: Final = 20_000
 #: The memory of the results that are kept.
-_MOST_BYTES: Final = 4 << 20
+_MAX_BYTES: Final = 4 << 20
 #: That of a parsed schema for each character of its text; comparisons of JSON Schema need most of it.
 _BYTES_PER_CHARACTER: Final = {"AVRO": 10, "JSON": 40, "PROTOBUF": 15}
 #: Settings of the subject that the top level supplements.
@@ -84,10 +84,10 @@ class Registry:
     def __init__(self, settings: RegistrySettings) -> None:
         self.settings = settings
         self.store = Store()
-        self._parsed: Recent[ParsedSchema] = Recent(_MOST_PARSED, _MOST_BYTES)
+        self._parsed: Recent[ParsedSchema] = Recent(_MAX_PARSED, _MAX_BYTES)
         #: Canonical forms of requests, and findings of comparisons.
-        self.canonical: Recent[Any] = Recent(_MOST_PARSED, _MOST_BYTES)
-        self.compared: Recent[tuple[str, ...]] = Recent(_MOST_COMPARED, 2 * _MOST_BYTES)
+        self.canonical: Recent[Any] = Recent(_MAX_PARSED, _MAX_BYTES)
+        self.compared: Recent[tuple[str, ...]] = Recent(_MAX_COMPARED, 2 * _MAX_BYTES)
 
     def parse(self, subject: str, content: Content, *, new: bool = False) -> Resolved:
         """Parse a schema of a subject; `InvalidSchema` if it, or one of its references, is not valid.

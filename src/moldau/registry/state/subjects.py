@@ -21,10 +21,10 @@ from moldau.registry.state.store import Version
 from moldau.schemas.schema import InvalidSchema
 
 LATEST: Final = -1
-_LARGEST_VERSION: Final = (1 << 31) - 1
+_MAX_VERSION: Final = (1 << 31) - 1
 #: Unlike `int`, without the digits of other alphabets, underscores and spaces.
 NUMBER: Final = re.compile(r"[+-]?[0-9]{1,100}")
-_LARGEST_OFFSET: Final = (1 << 31) - 1
+_MAX_OFFSET: Final = (1 << 31) - 1
 T = TypeVar("T")
 
 
@@ -35,14 +35,14 @@ def parse_version(text: str) -> int:
     if NUMBER.fullmatch(text) is None:
         raise errors.invalid_version(text)
     number = int(text)
-    if number != LATEST and not 1 <= number <= _LARGEST_VERSION:
+    if number != LATEST and not 1 <= number <= _MAX_VERSION:
         raise errors.invalid_version(text)
     return number
 
 
 def page(items: Iterable[T], offset: int, limit: int, limits: Limit) -> list[T]:
     """Return a page of a list."""
-    start = min(max(offset, 0), _LARGEST_OFFSET)
+    start = min(max(offset, 0), _MAX_OFFSET)
     return list(itertools.islice(items, start, start + limits.of(limit)))
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 #: How long a topic is known to exist before the broker is asked again, and how many are remembered.
 _KNOWN_TOPIC_S: Final = 60.0
-_MOST_KNOWN_TOPICS: Final = 10_000
+_MAX_KNOWN_TOPICS: Final = 10_000
 _CREATION_S: Final = 3.0
 
 
@@ -93,7 +93,7 @@ class Clients:
                 exists = False
             if not exists:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        if len(self._known_topics) >= _MOST_KNOWN_TOPICS:
+        if len(self._known_topics) >= _MAX_KNOWN_TOPICS:
             self._known_topics.clear()
         self._known_topics[topic] = asyncio.get_running_loop().time() + _KNOWN_TOPIC_S
 

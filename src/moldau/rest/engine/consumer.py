@@ -33,10 +33,10 @@ R = TypeVar("R")
 #: Topic, partition and offset of an end.
 OnEnd = Callable[[str, int, int], None]
 
-_SHORTEST_WAIT_S: Final = 0.001
-_LONGEST_WAIT_S: Final = 0.025
+_MIN_WAIT_S: Final = 0.001
+_MAX_WAIT_S: Final = 0.025
 _CALL_S: Final = 30.0
-_MOST_RECORDS: Final = 1000
+_MAX_RECORDS: Final = 1000
 _DEFAULTS: Final[Mapping[str, Any]] = {
     "fetch.wait.max.ms": 500,
     "queued.max.messages.kbytes": 4 * 1024,
@@ -79,7 +79,7 @@ class PolledConsumer:
         self._lock = asyncio.Lock()
         self.closed = False
 
-    def take(self, most: int = _MOST_RECORDS) -> list[Message]:
+    def take(self, most: int = _MAX_RECORDS) -> list[Message]:
         """Return the records that have arrived; `KafkaError` if the consumer cannot read.
 
         An error among records is raised by the next call, after they were returned.
@@ -108,18 +108,18 @@ class PolledConsumer:
         self._failure = failure
 
     async def wait(
-        self, deadline: float, most: int = _MOST_RECORDS, stopped: Callable[[], bool] | None = None
+        self, deadline: float, most: int = _MAX_RECORDS, stopped: Callable[[], bool] | None = None
     ) -> list[Message]:
         """Return records as soon as there are any; none at `deadline` (time of the loop) or if `stopped`."""
         loop = asyncio.get_running_loop()
-        pause = _SHORTEST_WAIT_S
+        pause = _MIN_WAIT_S
         while True:
             records = self.take(most)
             left = deadline - loop.time()
             if records or left <= 0 or (stopped is not None and stopped()):
                 return records
             await asyncio.sleep(min(pause, left))
-            pause = min(2 * pause, _LONGEST_WAIT_S)
+            pause = min(2 * pause, _MAX_WAIT_S)
 
     async def call(self, method: Callable[[Consumer], R]) -> R:
         """Call a method that waits for the network, in the pool; one call at a time."""

@@ -12,7 +12,7 @@ from typing import Final
 from moldau.base.re2_patterns import InvalidPatternError, compile_pattern
 from moldau.rest.errors import unprocessable
 
-_MOST_CHARACTERS: Final = 1000
+_MAX_CHARACTERS: Final = 1000
 #: Syntax of Java that POSIX lacks, outside of brackets.
 _TRANSLATED: Final = {
     r"\d": "[0-9]",
@@ -26,8 +26,8 @@ _TOKEN: Final = re.compile(r"\\.|\(\?:|\[(?:\\.|[^\]\\])*\]", re.DOTALL)
 
 def subscription_of(pattern: str) -> str:
     """Return the name that subscribes to the topics of a pattern; `ApiError` 422 if it is not valid."""
-    if len(pattern) > _MOST_CHARACTERS:
-        raise unprocessable(422, f"The pattern is longer than {_MOST_CHARACTERS} characters.")
+    if len(pattern) > _MAX_CHARACTERS:
+        raise unprocessable(422, f"The pattern is longer than {_MAX_CHARACTERS} characters.")
     try:
         compile_pattern(pattern)
     except InvalidPatternError as error:

@@ -2,7 +2,7 @@
 
 - Patterns are searched with RE2, in linear time. The package jsonschema searches with Python's `re`, where a
   short pattern can take hours; its modules have no other hook than the name `re`.
-- A validation ends after `MOST_SECONDS`: references that branch take exponential time in any validator. The
+- A validation ends after `MAX_SECONDS`: references that branch take exponential time in any validator. The
   alarm of the process interrupts it, so the bound holds in the main thread only, where the loop runs.
 - Arrays of Avro whose items take no bytes are not read: a record of a few bytes could hold billions.
 """
@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from moldau.schemas.json.patterns import Pattern, PatternError
 
-MOST_SECONDS: Final = 1.0
+MAX_SECONDS: Final = 1.0
 
 
 class ValidationTooSlow(ValueError):
@@ -49,13 +49,13 @@ def use_linear_patterns() -> None:
 
 @contextmanager
 def bounded_time() -> Iterator[None]:
-    """Raise `ValidationTooSlow` if the code takes longer than `MOST_SECONDS`."""
+    """Raise `ValidationTooSlow` if the code takes longer than `MAX_SECONDS`."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     previous = signal.signal(signal.SIGALRM, _interrupt)
     try:
-        signal.setitimer(signal.ITIMER_REAL, MOST_SECONDS)
+        signal.setitimer(signal.ITIMER_REAL, MAX_SECONDS)
         try:
             yield
         finally:
@@ -65,7 +65,7 @@ def bounded_time() -> Iterator[None]:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> Any:
-    raise ValidationTooSlow(f"the validation takes longer than {MOST_SECONDS:.0f} s")
+    raise ValidationTooSlow(f"the validation takes longer than {MAX_SECONDS:.0f} s")
 
 
 def has_items_without_bytes(schema: Any, named: Mapping[str, Any]) -> bool:

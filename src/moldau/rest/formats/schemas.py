@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 FORMATS: Final = {"AVRO": "avro", "JSON": "jsonschema", "PROTOBUF": "protobuf"}
 TYPES: Final = {name: kind for kind, name in FORMATS.items()}
 #: Of the cached codecs, and of the texts of their schemas.
-_MOST_CODECS: Final = 1000
-_MOST_CHARACTERS: Final = 32 << 20
+_MAX_CODECS: Final = 1000
+_MAX_CHARACTERS: Final = 32 << 20
 _NO_REGISTRY: Final = "Schema Registry not defined, no Schema Registry client available."
 
 
@@ -188,7 +188,7 @@ class SchemaFormats:
                     schema = await self.registry.schema_by_guid(name.guid)
                 else:
                     schema = await self.registry.schema_by_id(name.id or 0)
-                if len(self._by_id) >= _MOST_CODECS:
+                if len(self._by_id) >= _MAX_CODECS:
                     self._by_id.clear()
                 known = self._by_id[(name.id, name.guid)] = (schema.schema_type, await self._codec(schema))
             if known[0] == "PROTOBUF":
@@ -212,7 +212,7 @@ class SchemaFormats:
             )
             codec = _create(schema, references)
             self._characters += len(schema.text) + sum(map(len, references.values()))
-            if len(self._codecs) >= _MOST_CODECS or self._characters > _MOST_CHARACTERS:
+            if len(self._codecs) >= _MAX_CODECS or self._characters > _MAX_CHARACTERS:
                 self._codecs.clear()
                 self._by_id.clear()
                 self._characters = 0

@@ -19,7 +19,7 @@ table { border-collapse: collapse } td { padding: .1rem 1rem .1rem 0; vertical-a
 pre { background: #8881; padding: .6rem; overflow: auto }
 details > div { margin: 0 0 1rem 1.2rem }
 """
-_MOST_DEPTH: Final = 4
+_MAX_DEPTH: Final = 4
 
 
 def page(routes: Iterable[Route], version: str) -> str:
@@ -78,7 +78,7 @@ def _shape(schema: Schema, depth: int) -> object:
     if "enum" in schema:
         return " | ".join(schema["enum"])
     kind = schema.get("type", "any")
-    if depth >= _MOST_DEPTH or (kind == "object" and "properties" not in schema):
+    if depth >= _MAX_DEPTH or (kind == "object" and "properties" not in schema):
         return kind
     if kind == "array":
         return [_shape(schema["items"], depth + 1)]

@@ -22,7 +22,7 @@ from moldau.rest.values import INT16, INT32, INT64, is_number, is_text, millisec
 
 _FORMATS = frozenset(EMBEDDED.values())
 #: Of the names of topics and instances, and of configs.
-_LONGEST_TEXT = 1000
+_MAX_TEXT = 1000
 
 
 @contextmanager
@@ -215,8 +215,8 @@ def _optional_text(body: dict[str, Any], name: str) -> str | None:
     if isinstance(value, bool):
         return "true" if value else "false"
     text = str(value) if isinstance(value, int | float) else value
-    if not is_text(text) or len(text) > _LONGEST_TEXT:
-        raise unprocessable(422, f"{name} must be a string of at most {_LONGEST_TEXT} characters")
+    if not is_text(text) or len(text) > _MAX_TEXT:
+        raise unprocessable(422, f"{name} must be a string of at most {_MAX_TEXT} characters")
     return text
 
 
@@ -289,7 +289,7 @@ def _is_strings(value: Any) -> bool:
 
 
 def _is_name(value: Any) -> TypeGuard[str]:
-    return is_text(value) and 0 < len(value) <= _LONGEST_TEXT
+    return is_text(value) and 0 < len(value) <= _MAX_TEXT
 
 
 def _quoted(text: str) -> str:

@@ -27,7 +27,7 @@ _BINARY: Final = "application/vnd.kafka.binary.v2+json"
 #: Binary first: it answers clients that accept anything.
 _OFFERED: Final = (_BINARY, V2, *(each for each in EMBEDDED if each != _BINARY))
 #: Bounds a response of records without keys and values.
-_MOST_RECORDS: Final = 100_000
+_MAX_RECORDS: Final = 100_000
 
 
 async def read(request: Request) -> Response:
@@ -99,7 +99,7 @@ async def _collect(request: Request, instance: Instance, stopped: Callable[[], b
     while True:
         for each in arrived:
             added = _size(each)
-            if count and (size + added >= most or count >= _MOST_RECORDS):
+            if count and (size + added >= most or count >= _MAX_RECORDS):
                 return count
             size += added
             count += 1

@@ -25,7 +25,7 @@ _FIELDS: Final = (
     "permission",
 )
 _NULL: Final = "Null input provided. Data is required."
-_MOST_IN_A_BATCH: Final = 1000
+_MAX_IN_A_BATCH: Final = 1000
 
 
 async def search(request: Request) -> Response:
@@ -61,8 +61,8 @@ async def create_batch(request: Request) -> Response:
     entries = body.get("data")
     if not isinstance(entries, list) or not entries:
         raise invalid_payload("Empty input provided. Data is required.")
-    if len(entries) > _MOST_IN_A_BATCH:
-        raise invalid_payload(f"A batch must not have more than {_MOST_IN_A_BATCH} ACLs.")
+    if len(entries) > _MAX_IN_A_BATCH:
+        raise invalid_payload(f"A batch must not have more than {_MAX_IN_A_BATCH} ACLs.")
     bindings = [_binding(each) for each in entries]
     await checked_cluster(request)
     checked(await request.clients.admin.create_acls(bindings))

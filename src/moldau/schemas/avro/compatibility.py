@@ -18,9 +18,9 @@ from moldau.schemas.schema import Incompatible
 from moldau.schemas.trampoline import Recursion, run
 
 #: How many findings an answer has at most: repeated pairs can multiply them.
-_MOST_FINDINGS: Final = 1_000
+_MAX_FINDINGS: Final = 1_000
 #: How many pairs of types a check compares at most, a matter of about a second.
-_MOST_PAIRS: Final = 500_000
+_MAX_PAIRS: Final = 500_000
 
 _PROMOTIONS = {
     ("long", "int"),
@@ -91,8 +91,8 @@ class _Check:
 
     def _compared(self, reader: Type, writer: Type, location: Location) -> Comparison:
         self._pairs += 1
-        if self._pairs > _MOST_PAIRS:
-            raise CheckFailed(f"the schemas need more than {_MOST_PAIRS} comparisons")
+        if self._pairs > _MAX_PAIRS:
+            raise CheckFailed(f"the schemas need more than {_MAX_PAIRS} comparisons")
         if not isinstance(reader, Named) or not isinstance(writer, Named):
             return self._compare(reader, writer, location)
         pair = (id(reader), id(writer))
@@ -140,15 +140,15 @@ class _Check:
             self._pairs += 1
             if not (yield self._is_readable(reader, branch)):
                 found.append(_missing_branch(branch, (*location, index)))
-        return found[:_MOST_FINDINGS]
+        return found[:_MAX_FINDINGS]
 
     def _from_union(self, reader: Type, writer: Union, location: Location) -> Recursion[Findings]:
         found: Findings = []
         for index, branch in enumerate(writer.branches):
             found += yield self._compared(reader, branch, (*location, index))
-            if len(found) >= _MOST_FINDINGS:
+            if len(found) >= _MAX_FINDINGS:
                 break
-        return found[:_MOST_FINDINGS]
+        return found[:_MAX_FINDINGS]
 
     def _into_union(self, reader: Union, writer: Type, location: Location) -> Recursion[Findings]:
         is_readable = yield self._is_readable(reader, writer)
@@ -176,9 +176,9 @@ class _Check:
             if type(findings) is not list:
                 findings = yield findings
             found += findings
-            if len(found) >= _MOST_FINDINGS:
+            if len(found) >= _MAX_FINDINGS:
                 break
-        self._known[id(reader), id(writer)] = found = found[:_MOST_FINDINGS]
+        self._known[id(reader), id(writer)] = found = found[:_MAX_FINDINGS]
         return found
 
     def _without_default(self, field: Field, writer: Record, location: Location) -> Comparison:

@@ -18,7 +18,7 @@ from moldau.schemas.schema import InvalidSchema
 from moldau.schemas.trampoline import Recursion, run
 
 #: How many pairs of a type and a value are checked at most per schema, a matter of about a second.
-_MOST_CHECKS: Final = 500_000
+_MAX_CHECKS: Final = 500_000
 _RANGES = {"int": 2**31, "long": 2**63}
 _TEXTS = frozenset({"string", "bytes", "enum", "fixed"})
 _NUMBERS = frozenset({"float", "double"})
@@ -49,8 +49,8 @@ class DefaultChecks:
 
     def _valid(self, node: Type, value: Any) -> Recursion[bool]:
         self._count += 1
-        if self._count > _MOST_CHECKS:
-            raise InvalidSchema(f"The default values need more than {_MOST_CHECKS} checks")
+        if self._count > _MAX_CHECKS:
+            raise InvalidSchema(f"The default values need more than {_MAX_CHECKS} checks")
         match node:
             case Array():
                 return self._all(node.items, value if isinstance(value, list) else None)

@@ -37,14 +37,14 @@ from moldau.schemas.avro.tree import (
 from moldau.schemas.schema import InvalidSchema
 
 #: Schemas nested deeper are refused: the walks over a tree are recursive.
-DEEPEST = 150
+MAX_DEPTH = 150
 _RESERVED = frozenset(
     {"doc", "fields", "items", "name", "namespace", "size", "symbols", "values", "type", "aliases"}
 )
 _ENUM_RESERVED = _RESERVED | {"default"}
 _FIELD_RESERVED = frozenset({"default", "doc", "name", "order", "type", "aliases"})
 _ORDERS = ("ascending", "descending", "ignore")
-_LARGEST_FIXED = 2**31 - 9
+_MAX_FIXED = 2**31 - 9
 _JAVA_DOUBLE = re.compile(r"\s*([+-]?(?:NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[fFdD]?))\s*")
 _PLAIN = {kind: Primitive(kind) for kind in PRIMITIVES}
 
@@ -97,8 +97,8 @@ class Parser:
         if isinstance(value, str):
             return _PLAIN.get(value) or self._find(value, namespace)
         self._depth += 1
-        if self._depth > DEEPEST:
-            raise InvalidSchema(f"Schema nesting depth exceeds the maximum allowed ({DEEPEST})")
+        if self._depth > MAX_DEPTH:
+            raise InvalidSchema(f"Schema nesting depth exceeds the maximum allowed ({MAX_DEPTH})")
         if isinstance(value, dict):
             parsed = self._object(value, namespace)
         elif isinstance(value, list):
@@ -208,8 +208,8 @@ class Parser:
             raise InvalidSchema(f"Invalid or no size: {write(value)}")
         if size < 0:
             raise InvalidSchema(f"Malformed data. Length is negative: {size}")
-        if size > _LARGEST_FIXED:
-            raise InvalidSchema(f"Cannot read arrays longer than {_LARGEST_FIXED} bytes in Java library")
+        if size > _MAX_FIXED:
+            raise InvalidSchema(f"Cannot read arrays longer than {_MAX_FIXED} bytes in Java library")
         fixed = Fixed(name, _text(value, "doc"), size, _properties(value, _RESERVED))
         self._define(fixed, value)
         return fixed

@@ -10,7 +10,7 @@ from moldau.schemas.avro.compatibility import incompatibilities
 from moldau.schemas.avro.normalizer import normal_form
 from moldau.schemas.avro.parser import Parser
 from moldau.schemas.avro.printer import written
-from moldau.schemas.avro.text import DEEPEST, read
+from moldau.schemas.avro.text import MAX_DEPTH, read
 from moldau.schemas.avro.tree import Record, Type, full_name
 from moldau.schemas.nesting import check_depth
 from moldau.schemas.schema import Incompatible, InvalidSchema, ParsedSchema, SchemaType
@@ -31,7 +31,7 @@ class AvroSchema:
         self.canonical = written(self.root, self._known)
         if references or parser.has_unresolved:
             # A definition is written at its first use, which may nest it deeper than the text had it.
-            check_depth(self.canonical, DEEPEST)
+            check_depth(self.canonical, MAX_DEPTH)
         if not self.canonical.isascii():
             _check_characters(self.canonical)
 

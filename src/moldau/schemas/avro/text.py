@@ -21,14 +21,14 @@ _LETTER_DIGITS = re.compile(r"\\u00[01][a-f]")
 _WORD = re.compile(r"[\w$]+")
 _SPACES = " \t\n\r"
 #: Values in values, those of defaults and properties included; Jackson's limit is 1000.
-DEEPEST = 250
+MAX_DEPTH = 250
 #: Numbers with more digits are refused, because converting them takes quadratic time.
-_MOST_DIGITS = 1_000
+_MAX_DIGITS = 1_000
 
 
 def read(text: str) -> Any:
     """Parse a JSON text; comments are allowed."""
-    check_depth(text, DEEPEST)
+    check_depth(text, MAX_DEPTH)
     try:
         value, end = _DECODER.raw_decode(text, len(text) - len(text.lstrip(_SPACES)))
     except json.JSONDecodeError as error:
@@ -115,9 +115,9 @@ def _explained(text: str, error: json.JSONDecodeError) -> str:
 
 
 def _integer(digits: str) -> int:
-    if len(digits) > _MOST_DIGITS:
+    if len(digits) > _MAX_DIGITS:
         raise InvalidSchema(
-            f"Number value length ({len(digits)}) exceeds the maximum allowed ({_MOST_DIGITS})"
+            f"Number value length ({len(digits)}) exceeds the maximum allowed ({_MAX_DIGITS})"
         )
     return int(digits)
 

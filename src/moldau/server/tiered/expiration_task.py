@@ -23,7 +23,7 @@ from moldau.tiered.state.segments import RemoteSegment, total_size
 
 #: A copy or deletion that another leader began may take this many task intervals before it is cleaned up.
 _GRACE_INTERVALS = 2
-_LEAST_GRACE_MS = 10_000
+_MIN_GRACE_MS = 10_000
 
 
 class ExpirationTask:
@@ -74,7 +74,7 @@ class ExpirationTask:
     @property
     def grace_ms(self) -> int:
         interval_ms = self._settings.integer("remote.log.manager.task.interval.ms")
-        return max(_LEAST_GRACE_MS, _GRACE_INTERVALS * interval_ms)
+        return max(_MIN_GRACE_MS, _GRACE_INTERVALS * interval_ms)
 
     async def _delete_all(
         self, tiered: TieredPartition, segments: Sequence[RemoteSegment], epoch: int

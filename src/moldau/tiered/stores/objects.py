@@ -39,10 +39,10 @@ _INDEXES = "indexes"
 _KEY = re.compile(r"(.+)-([\w-]{22})/(\d+)/(\d{20})-([\w-]{22})\.(?:log|indexes)")
 _PART_BYTES = 8 * 1024 * 1024
 #: The limits of S3.
-_LEAST_PART_BYTES = 5 * 1024 * 1024
-_LARGEST_PART_BYTES = 5 * 1024 * 1024 * 1024
+_MIN_PART_BYTES = 5 * 1024 * 1024
+_MAX_PART_BYTES = 5 * 1024 * 1024 * 1024
 _RETRY_TIMEOUT_MS = 30_000
-_LONGEST_RETRY_MS = 3_600_000
+_MAX_RETRY_MS = 3_600_000
 _MAX_RETRIES = 10
 
 
@@ -59,12 +59,10 @@ class ObjectStore:
         url = configs.get("url")
         if not url:
             raise ValueError("the URL of the remote store is not set: set rsm.config.url")
-        retry_ms = _integer(configs, "retry.timeout.ms", _RETRY_TIMEOUT_MS, 0, _LONGEST_RETRY_MS)
+        retry_ms = _integer(configs, "retry.timeout.ms", _RETRY_TIMEOUT_MS, 0, _MAX_RETRY_MS)
         self._obstore: Any = obstore
         self._errors: tuple[type[Exception], ...] = (BaseError, OSError)
-        self._part_bytes = _integer(
-            configs, "part.bytes", _PART_BYTES, _LEAST_PART_BYTES, _LARGEST_PART_BYTES
-        )
+        self._part_bytes = _integer(configs, "part.bytes", _PART_BYTES, _MIN_PART_BYTES, _MAX_PART_BYTES)
         try:
             open_store: Any = from_url
             self._store: Any = open_store(

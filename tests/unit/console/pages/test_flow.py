@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.console.pages.flow import MOST_NODES, Node, picture
+from moldau.console.pages.flow import MAX_NODES, Node, picture
 
 
 def nodes(*names: str) -> list[Node]:
@@ -58,4 +58,4 @@ def test_the_same_topic_is_one_node_and_long_names_are_shortened() -> None:
 
 def test_nothing_and_too_much_are_not_drawn() -> None:
     assert picture([], []) is None
-    assert picture([Node(str(each), "x") for each in range(MOST_NODES + 1)], []) is None
+    assert picture([Node(str(each), "x") for each in range(MAX_NODES + 1)], []) is None

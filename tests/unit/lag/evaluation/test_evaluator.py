@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moldau.lag.evaluation.rules import Status
-from moldau.metrics.end_offsets import MOST_END_OFFSETS
+from moldau.metrics.end_offsets import MAX_END_OFFSETS
 from tests.scenarios.lag_world import GROUP, LagWorld
 
 PARTITIONS = ("orders-0", "orders-1")
@@ -55,4 +55,4 @@ def test_verdicts_follow_from_the_lag(commands: list[tuple[object, ...]], allowe
         assert len(commits) <= 7
         times = [commit.time_ms for commit in commits]
         assert times == sorted(set(times))
-    assert all(len(ends) <= MOST_END_OFFSETS for ends in world.evaluator.state.ends.values())
+    assert all(len(ends) <= MAX_END_OFFSETS for ends in world.evaluator.state.ends.values())

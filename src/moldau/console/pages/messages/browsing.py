@@ -23,7 +23,7 @@ from moldau.console.web.rendering import fragment
 from moldau.console.web.streams import COMMENT, event, stream
 
 #: A topic with more partitions is read only on request.
-_MOST_UNASKED: Final = 50
+_MAX_UNASKED: Final = 50
 _PROGRESS_S: Final = 0.25
 _TAIL_S: Final = 0.5
 _JSON_S: Final = 30.0
@@ -32,7 +32,7 @@ _JSON_S: Final = 30.0
 async def messages(call: Call) -> Page:
     topic = await call.topic()
     choice = Choice(call, topic)
-    asked = "start" in call.request.query_params or len(topic.partitions) <= _MOST_UNASKED
+    asked = "start" in call.request.query_params or len(topic.partitions) <= _MAX_UNASKED
     data: dict[str, Any] = {"topic": topic_row(topic), "messages": []}
     begin: Mapping[int, int] = {}
     if choice.filtered and call.wants_json:

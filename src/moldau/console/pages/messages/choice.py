@@ -11,13 +11,13 @@ from moldau.base.loop_slice import LoopSlice
 from moldau.console.cluster.snapshot import Topic
 from moldau.console.pages.resets import parse_time
 from moldau.console.records.decoding import Decoded, TopicDecoder
-from moldau.console.records.filters import MOST_LENGTH, Predicate, compile_expression
+from moldau.console.records.filters import MAX_LENGTH, Predicate, compile_expression
 from moldau.console.records.reading import NEWEST, OFFSET, STARTS, TIME, Position, Row, Start
 from moldau.console.web.call import Call, not_found
 from moldau.console.web.forms import InvalidField, checked_number
 
 LIMIT: Final = 50
-MOST_LIMIT: Final = 500
+MAX_LIMIT: Final = 500
 #: Characters of a value in the table; the page of a record shows all.
 SHOWN: Final = 1000
 _CLOCK: Final = SystemClock()
@@ -34,7 +34,7 @@ class Choice:
         self.time = call.query("time")
         self.partition = call.query("partition")
         self.limit = checked_number(
-            call.query("limit") or str(LIMIT), "Number of messages", least=1, most=MOST_LIMIT
+            call.query("limit") or str(LIMIT), "Number of messages", least=1, most=MAX_LIMIT
         )
         self.filter = call.query("filter")
         self.expression = call.query("expression")
@@ -65,7 +65,7 @@ class Filter:
 
     def __init__(self, call: Call, topic: Topic) -> None:
         self._decoder = decoder_of(call, topic)
-        self.text = call.query("filter")[:MOST_LENGTH].casefold()
+        self.text = call.query("filter")[:MAX_LENGTH].casefold()
         expression = call.query("expression").strip()
         self._expression: Predicate | None = compile_expression(expression) if expression else None
         self._everything = not self.text and self._expression is None

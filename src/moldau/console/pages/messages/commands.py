@@ -13,7 +13,7 @@ from moldau.console.web.call import Call, CopyAs
 from moldau.console.web.commands import curl, json_script, page_url, records_script, tool
 
 #: kafka-console-consumer reads one partition, or the beginning of all.
-_MOST_COMMANDS: Final = 8
+_MAX_COMMANDS: Final = 8
 _TIMEOUT_MS: Final = "10000"
 
 
@@ -75,10 +75,10 @@ def _commands(call: Call, topic: Topic, choice: Choice, begin: Mapping[int, int]
         return tool(call, "kafka-console-consumer", "--topic", topic.name, "--from-beginning", *limit)
     lines = [
         _partition(call, topic.name, index, begin[index], choice.limit)
-        for index in sorted(begin)[:_MOST_COMMANDS]
+        for index in sorted(begin)[:_MAX_COMMANDS]
     ]
-    if len(begin) > _MOST_COMMANDS:
-        lines.append(f"# … and so on for the other {len(begin) - _MOST_COMMANDS} partitions")
+    if len(begin) > _MAX_COMMANDS:
+        lines.append(f"# … and so on for the other {len(begin) - _MAX_COMMANDS} partitions")
     return "\n".join(lines)
 
 

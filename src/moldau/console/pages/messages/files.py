@@ -21,8 +21,8 @@ from moldau.console.web.call import Call, Done
 from moldau.console.web.forms import InvalidField
 from moldau.http.requests import read_body
 
-_MOST_IMPORTED: Final = 50_000
-_MOST_TIMESTAMP: Final = 1 << 62
+_MAX_IMPORTED: Final = 50_000
+_MAX_TIMESTAMP: Final = 1 << 62
 _CLOCK: Final = SystemClock()
 
 
@@ -94,8 +94,8 @@ async def import_records(call: Call) -> Done:
     lines = [line for line in text.split("\n") if line.strip()]
     if not lines:
         raise InvalidField("The file is empty.")
-    if len(lines) > _MOST_IMPORTED:
-        raise InvalidField(f"The file has {len(lines)} lines; at most {_MOST_IMPORTED} are imported at once.")
+    if len(lines) > _MAX_IMPORTED:
+        raise InvalidField(f"The file has {len(lines)} lines; at most {_MAX_IMPORTED} are imported at once.")
     records = [record_of(line, f"Line {number}") for number, line in enumerate(lines, 1)]
     if call.query("as") == "new":
         records = [each._replace(partition=None, timestamp=None) for each in records]
@@ -134,7 +134,7 @@ def record_of(line: str, label: str) -> NewRecord:
         _field(value, "value", label),
         tuple(header_of(each, f"{label}: a header") for each in headers),
         _number(value, "partition", label, 2**31 - 1),
-        _number(value, "timestamp", label, _MOST_TIMESTAMP),
+        _number(value, "timestamp", label, _MAX_TIMESTAMP),
     )
 
 

@@ -19,7 +19,7 @@ from moldau.console.web.call import Call, Done
 from moldau.console.web.forms import Form, InvalidField, checked_number
 
 #: A larger record is not offered in the dialog.
-_MOST_EDITED: Final = 1 << 20
+_MAX_EDITED: Final = 1 << 20
 _TEXT, _BASE64, _EMPTY = "text", "base64", "empty"
 _CLOCK: Final = SystemClock()
 
@@ -125,7 +125,7 @@ def header_of(document: Any, label: str) -> tuple[str, bytes | None]:
 
 async def again(decoder: TopicDecoder, row: Row) -> dict[str, str] | None:
     """Return the fields of the dialog that write this record again as it is; None if it is too large."""
-    if row.key_size + row.value_size > _MOST_EDITED:
+    if row.key_size + row.value_size > _MAX_EDITED:
         return None
     key, key_format = _field(row.key, lines=False)
     fields = {

@@ -21,14 +21,14 @@ FREE: Final = (
     "config.providers.",
 )
 #: Shorter names have too many neighbours.
-_SHORTEST: Final = 4
+_MIN_LENGTH: Final = 4
 
 
 def misspelt(names: Iterable[str], known: Collection[str], free: tuple[str, ...] = FREE) -> dict[str, str]:
     """Return each name that is almost a known one, and that."""
     found = {}
     for name in names:
-        if name in known or len(name) < _SHORTEST or name.startswith(free):
+        if name in known or len(name) < _MIN_LENGTH or name.startswith(free):
             continue
         meant = next((each for each in sorted(known) if _is_neighbour(name, each)), None)
         if meant is not None:

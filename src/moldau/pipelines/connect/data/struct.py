@@ -98,7 +98,7 @@ _LOGICAL_CLASSES: dict[str | None, type] = {
     logical.TIME_NAME: datetime,
     logical.TIMESTAMP_NAME: datetime,
 }
-_LARGEST = {Type.INT8: 2**7 - 1, Type.INT16: 2**15 - 1, Type.INT32: 2**31 - 1, Type.INT64: 2**63 - 1}
+_MAX_VALUES = {Type.INT8: 2**7 - 1, Type.INT16: 2**15 - 1, Type.INT32: 2**31 - 1, Type.INT64: 2**63 - 1}
 _JAVA_CLASSES: dict[type, str] = {
     bool: "java.lang.Boolean",
     int: "java.lang.Long",
@@ -146,7 +146,7 @@ def validate_value(schema: Schema, value: Any, location: str = "value", *, is_fi
     if type(value) is not expected and (not isinstance(value, expected) or type(value) is bool):
         raise DataError(_mismatch(schema, value, _named(location, is_field)))
     if expected is int:
-        largest = _LARGEST[schema.type]
+        largest = _MAX_VALUES[schema.type]
         if not -largest - 1 <= value <= largest:
             where = _named(location, is_field)
             raise DataError(f"Invalid value: {value} is out of range for {where}, schema type: {schema.type}")

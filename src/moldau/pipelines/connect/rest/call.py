@@ -13,7 +13,7 @@ from moldau.http.errors import ApiError
 from moldau.http.requests import parse_json, read_body
 from moldau.pipelines.connect.worker.herder import Herder, bad_request
 
-_MOST_BODY: Final = 10 << 20
+_MAX_BODY: Final = 10 << 20
 
 
 class Response(NamedTuple):
@@ -66,7 +66,7 @@ class Call:
     async def body(self) -> bytes:
         """Return the body, also when it is asked for again."""
         if self._body is None:
-            self._body = await read_body(self.scope, self.receive, _MOST_BODY)
+            self._body = await read_body(self.scope, self.receive, _MAX_BODY)
         return self._body
 
     async def json(self) -> Any:

@@ -32,7 +32,7 @@ _NULL: Final = b"p"
 _BLOCK: Final = b"w\x08"
 _END: Final = b"x"
 _LOAD_FACTOR: Final = 0.75
-_MOST_ENTRIES: Final = 1_000_000
+_MAX_ENTRIES: Final = 1_000_000
 
 
 class OffsetFile:
@@ -130,7 +130,7 @@ def _decode(data: bytes) -> dict[bytes, bytes | None]:
     if data[at : at + 2] != _BLOCK:
         raise ValueError("not a HashMap")
     _, size = struct.unpack_from(">ii", data, at + 2)
-    if not 0 <= size <= _MOST_ENTRIES:
+    if not 0 <= size <= _MAX_ENTRIES:
         raise ValueError("wrong size")
     at += 10
     found: list[bytes | None] = []

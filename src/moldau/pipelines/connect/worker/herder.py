@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 _SETTLE_S: Final = 30.0
 #: Validations at the same time; some wait for targets that do not answer.
-_MOST_VALIDATIONS: Final = 64
+_MAX_VALIDATIONS: Final = 64
 
 
 class NotLeader(Exception):
@@ -95,7 +95,7 @@ class Herder:
         self.loggers = Loggers()
         self.validation = Validation(plugins, settings)
         self._creating = asyncio.Lock()
-        self._validating = asyncio.Semaphore(_MOST_VALIDATIONS)
+        self._validating = asyncio.Semaphore(_MAX_VALIDATIONS)
         self._workers = workers
         self._cleanup = Cleanup(store, reports.worker_id, lambda: group.leads)
         self.runtime = Runtime(

@@ -14,13 +14,13 @@ from moldau.client.wire.cluster import is_retriable
 from moldau.pipelines.connect.data.errors import RetriableError
 
 FIRST_S: Final = 0.5
-LONGEST_S: Final = 60.0
+MAX_S: Final = 60.0
 
 
 class Backoff:
     """The waits of one sequence of failures."""
 
-    def __init__(self, first_s: float = FIRST_S, longest_s: float = LONGEST_S) -> None:
+    def __init__(self, first_s: float = FIRST_S, longest_s: float = MAX_S) -> None:
         self._first_s = first_s
         self._longest_s = longest_s
         self._failures = 0

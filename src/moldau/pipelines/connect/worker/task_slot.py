@@ -28,7 +28,7 @@ from moldau.pipelines.connect.worker.task.spec import TaskSpec
 logger = logging.getLogger(__name__)
 
 _FIRST_DELAY_S: Final = 0.5
-_LONGEST_DELAY_S: Final = 60.0
+_MAX_DELAY_S: Final = 60.0
 _PREPARE_AGAIN_S: Final = 0.5
 #: A task that ran this long has recovered from earlier losses.
 _RECOVERED_S: Final = 60.0
@@ -209,7 +209,7 @@ class TaskSlot:
         """Restart a task that ended without being told to and without an error of its own."""
         now = asyncio.get_running_loop().time()
         self._losses = 1 if now - self._started_at > _RECOVERED_S else self._losses + 1
-        delay = min(_FIRST_DELAY_S * 2 ** (self._losses - 1), _LONGEST_DELAY_S)
+        delay = min(_FIRST_DELAY_S * 2 ** (self._losses - 1), _MAX_DELAY_S)
         logger.warning("Task %s restarts in %.1f s: %s", self.id, delay, reason)
         self._running, self._retry_at = None, now + delay
         self._reports.task(self.id, State.RESTARTING, self._version)

@@ -11,7 +11,7 @@ from moldau.registry.state.contracts import Json, boolean_of
 
 TOPIC: Final = "topic"
 _TYPES: Final = ("key", "value")
-_LONGEST_NAME: Final = 256
+_MAX_NAME: Final = 256
 
 
 class Association(NamedTuple):
@@ -164,8 +164,8 @@ def _name(given: Mapping[str, Any], field: str) -> str:
     name = _text(given, field)
     if not name:
         raise errors.invalid_association(field, "cannot be null or empty")
-    if len(name) > _LONGEST_NAME:
-        raise errors.invalid_association(field, f"exceeds max length of {_LONGEST_NAME}")
+    if len(name) > _MAX_NAME:
+        raise errors.invalid_association(field, f"exceeds max length of {_MAX_NAME}")
     for character in name:
         if not (character.isalnum() or character in "_-"):
             raise errors.invalid_association(field, f"illegal character '{character}'")

@@ -20,7 +20,7 @@ from moldau.rest.request import NO_CONTENT, Request, Response
 from moldau.rest.v3.resources import checked_cluster, json_object
 from moldau.rest.values import INT32, INT64, is_number, is_text
 
-_MOST_OFFSETS = 10_000
+_MAX_OFFSETS = 10_000
 _REBALANCED = frozenset(
     {
         ErrorCode.ILLEGAL_GENERATION,
@@ -71,8 +71,8 @@ async def _commit_without_member(request: Request, group: str, offsets: dict[tup
 def _offsets(body: dict[str, Any]) -> dict[tuple[str, int], int]:
     """Return the offsets to commit: those after the processed records, the highest of a partition."""
     entries = body.get("offsets")
-    if not isinstance(entries, list) or not 0 < len(entries) <= _MOST_OFFSETS:
-        raise bad_request(f"offsets must be a list of 1 to {_MOST_OFFSETS} records.")
+    if not isinstance(entries, list) or not 0 < len(entries) <= _MAX_OFFSETS:
+        raise bad_request(f"offsets must be a list of 1 to {_MAX_OFFSETS} records.")
     found: dict[tuple[str, int], int] = {}
     for each in entries:
         values: list[Any] = [each.get(name) if isinstance(each, dict) else None for name in _FIELDS]

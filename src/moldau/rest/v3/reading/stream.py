@@ -28,7 +28,7 @@ from moldau.rest.v3.reading.formats import (
 )
 from moldau.rest.values import INT64, natural
 
-_MOST_AT_ONCE: Final = 500
+_MAX_AT_ONCE: Final = 500
 _PIECE_BYTES: Final = 64 * 1024
 #: Comments keep idle connections of server-sent events open at proxies.
 _IDLE_S: Final = 15.0
@@ -90,7 +90,7 @@ class RecordStream:
         loop = asyncio.get_running_loop()
         last = loop.time()
         while not self.finished and not gone.done():
-            most = _MOST_AT_ONCE if self._left is None else min(self._left, _MOST_AT_ONCE)
+            most = _MAX_AT_ONCE if self._left is None else min(self._left, _MAX_AT_ONCE)
             wait_s = _IDLE_S if self._idle_ms is None else min(_IDLE_S, self._idle_ms / 1000)
             records = await consumer.wait(loop.time() + wait_s, most, lambda: gone.done() or self.finished)
             if records:

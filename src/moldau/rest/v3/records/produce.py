@@ -2,7 +2,7 @@
 
 How it works. A reader splits each piece of the body into records, serializes them and hands them to the
 producer, which does not wait. A writer waits for the results of the pieces in order and sends them. If more
-than `_MOST_WAITING` records are on their way, the reader stops, the connection is not read any more, and the
+than `_MAX_WAITING` records are on their way, the reader stops, the connection is not read any more, and the
 client has to wait. The same happens if the client does not read its results.
 """
 
@@ -24,7 +24,7 @@ from moldau.rest.v3.records.encoding import PreparedRecord, prepare, stream_erro
 from moldau.rest.v3.records.splitter import JsonSplitter
 from moldau.rest.v3.resources import checked_cluster
 
-_MOST_WAITING: Final = 1000
+_MAX_WAITING: Final = 1000
 _EMPTY: Final = "Request body is empty. Data is required."
 _TOO_LONG: Final = (
     "Request Timeout: Streaming connection open for longer than allowed: Connection will be closed."
@@ -112,7 +112,7 @@ class _Stream:
             if not message.get("more_body"):
                 splitter.finish()
                 return
-            while self._records >= _MOST_WAITING and not stopped():
+            while self._records >= _MAX_WAITING and not stopped():
                 self._changed.clear()
                 await self._changed.wait()
             if stopped():

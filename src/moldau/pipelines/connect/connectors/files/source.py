@@ -41,9 +41,9 @@ FILENAME, POSITION = "filename", "position"
 
 _READ_BYTES: Final = 1 << 20
 #: A task looks for new lines after this time, doubled while there are none.
-_FIRST_WAIT_S, _LONGEST_WAIT_S = 0.01, 0.2
+_FIRST_WAIT_S, _MAX_WAIT_S = 0.01, 0.2
 _MISSING_WAIT_S: Final = 1.0
-_LONGEST_LINE: Final = 64 << 20
+_MAX_LINE: Final = 64 << 20
 
 
 class FileStreamSourceConnector(SourceConnector):
@@ -129,7 +129,7 @@ class FileStreamSourceTask(SourceTask):
             self._wait_s = _FIRST_WAIT_S
         else:
             self._context.wait(self._wait_s)
-            self._wait_s = min(self._wait_s * 2, _LONGEST_WAIT_S)
+            self._wait_s = min(self._wait_s * 2, _MAX_WAIT_S)
         return records
 
     def stop(self) -> None:
@@ -172,8 +172,8 @@ class FileStreamSourceTask(SourceTask):
         ]
         self._position += taken
         self._rest = self._rest[taken:]
-        if len(self._rest) > _LONGEST_LINE:
-            raise ConnectError(f"A line of {self._path} is longer than {_LONGEST_LINE} bytes")
+        if len(self._rest) > _MAX_LINE:
+            raise ConnectError(f"A line of {self._path} is longer than {_MAX_LINE} bytes")
         return records
 
     def _read(self) -> bytes:

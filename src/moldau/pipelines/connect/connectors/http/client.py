@@ -33,9 +33,9 @@ CONNECT_TIMEOUT, REQUEST_TIMEOUT = "http.connect.timeout.ms", "http.request.time
 CA_FILE, CERTIFICATE, KEY_FILE = (
     *("https.ssl.ca.location", "https.ssl.certificate.location", "https.ssl.key.location"),
 )
-_LONGEST_BACKOFF_S: Final = 60.0
+_MAX_BACKOFF_S: Final = 60.0
 _TOKEN_MARGIN_S: Final = 30.0
-_MOST_RESPONSE_BYTES: Final = 64 << 20
+_MAX_RESPONSE_BYTES: Final = 64 << 20
 
 
 class Refused(ConnectError):
@@ -174,7 +174,7 @@ class Client:
             if failures >= most:
                 raise Unavailable(f"{method} {_bare(url)} failed {failures + 1} times: {reason}")
             if pause_s is None:
-                pause_s = min(self._config[BACKOFF] / 1000 * 2 ** min(failures, 20), _LONGEST_BACKOFF_S)
+                pause_s = min(self._config[BACKOFF] / 1000 * 2 ** min(failures, 20), _MAX_BACKOFF_S)
             failures += 1
             logger.warning("%s %s failed, repeated in %.1f s: %s", method, _bare(url), pause_s, reason)
             if self._wait(pause_s):
@@ -191,8 +191,8 @@ class Client:
             given["Authorization"] = f"Bearer {self._oauth_token()}"
         content = None if body is None else body.encode()
         answer = self._client.request(method, url, headers=given, content=content, auth=auth)
-        if len(answer.content) > _MOST_RESPONSE_BYTES:
-            raise Refused(f"The answer of {_bare(url)} is larger than {_MOST_RESPONSE_BYTES} bytes")
+        if len(answer.content) > _MAX_RESPONSE_BYTES:
+            raise Refused(f"The answer of {_bare(url)} is larger than {_MAX_RESPONSE_BYTES} bytes")
         return answer
 
     def _oauth_token(self) -> str:

@@ -51,7 +51,7 @@ SIGNATURE_HEADER, SIGNATURE_SECRET = "signature.header", "signature.secret"
 MAX_BYTES, MAX_REQUESTS, TIMEOUT = "max.request.bytes", "max.requests", "response.timeout.ms"
 CERTIFICATE, KEY_FILE = "ssl.certificate.location", "ssl.key.location"
 _SOCKET_TIMEOUT_S: Final = 30.0
-_MOST_PER_POLL: Final = 500
+_MAX_PER_POLL: Final = 500
 
 
 def _definition() -> ConfigDef:
@@ -176,7 +176,7 @@ class WebhookSourceTask(SourceTask):
             found = [self._received.get(timeout=0.2)]
         except queue.Empty:
             return ()
-        while len(found) < _MOST_PER_POLL and not self._received.empty():
+        while len(found) < _MAX_PER_POLL and not self._received.empty():
             found.append(self._received.get_nowait())
         self._waiting.update({id(each.record): each for each in found})
         return [each.record for each in found]

@@ -35,7 +35,7 @@ RETRY: Final = "control.commit.retry-timeout-ms"
 COMPACT_FILES: Final = "maintenance.compact-min-files"
 TARGET_BYTES: Final = "maintenance.target-file-size-bytes"
 SNAPSHOT_AGE: Final = "maintenance.snapshot-max-age-ms"
-MOST_SNAPSHOTS: Final = "maintenance.max-snapshots"
+MAX_SNAPSHOTS: Final = "maintenance.max-snapshots"
 #: The number of the task; the first one maintains the tables.
 TASK_INDEX: Final = "task.index"
 _TOPIC: Final = "${topic}"

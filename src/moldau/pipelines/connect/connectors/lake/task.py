@@ -50,8 +50,8 @@ from moldau.pipelines.connect.sdk import SinkContext, SinkTask
 
 logger = logging.getLogger(__name__)
 
-_MOST_BYTES: Final = 256 << 20
-_FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 30.0
+_MAX_BYTES: Final = 256 << 20
+_FIRST_WAIT_S, _MAX_WAIT_S = 0.5, 30.0
 _RETRY_PUT_MS: Final = 1000
 _PATIENCE_S: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
 
@@ -271,7 +271,7 @@ class LakeSinkTask(SinkTask):
     def _is_full(self) -> bool:
         rows = sum(each.blocks.rows for each in self._tables.values())
         size = sum(each.blocks.bytes for each in self._tables.values())
-        return rows >= self._settings[COMMIT_ROWS] or size >= _MOST_BYTES
+        return rows >= self._settings[COMMIT_ROWS] or size >= _MAX_BYTES
 
     def _try_commit(self) -> bool:
         """Commit all tables with rows. Return False if that has to be repeated later."""
@@ -322,7 +322,7 @@ class LakeSinkTask(SinkTask):
             raise ConnectError(f"Rows could not be committed: {error}") from error
         logger.warning("Rows are committed again in %.1f s: %s", self._wait_s, error)
         self._retry_at = now + self._wait_s
-        self._wait_s = min(self._wait_s * 2, _LONGEST_WAIT_S)
+        self._wait_s = min(self._wait_s * 2, _MAX_WAIT_S)
 
     def _discard(self) -> None:
         """Forget all rows that wait, and read them again."""

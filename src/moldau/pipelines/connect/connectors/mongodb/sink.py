@@ -43,7 +43,7 @@ ID_VALUE_FIELDS: Final = "document.id.strategy.partial.value.projection.list"
 WRITE_STRATEGY: Final = "writemodel.strategy"
 DELETE_ON_NULL: Final = "delete.on.null.values"
 BATCH_SIZE: Final = "max.batch.size"
-_MOST_PER_BULK: Final = 5000
+_MAX_PER_BULK: Final = 5000
 _RETRY_MS: Final = 2000
 
 
@@ -137,7 +137,7 @@ class MongoSinkTask(SinkTask):
         fields = config[ID_KEY_FIELDS if "Key" in strategy else ID_VALUE_FIELDS]
         self._ids = Ids(strategy, fields, overwrite=config[ID_OVERWRITE])
         self._write = write_model(config[WRITE_STRATEGY])
-        self._size: int = config[BATCH_SIZE] or _MOST_PER_BULK
+        self._size: int = config[BATCH_SIZE] or _MAX_PER_BULK
 
     def put(self, records: Sequence[SinkRecord]) -> None:
         for topic, group in groupby(records, key=lambda each: each.topic):

@@ -37,7 +37,7 @@ TASK_INDEX, TASK_COUNT = "task.index", "task.count"
 _WAIT_S: Final = 0.2
 _AGAIN_S: Final = 1.0
 #: A file that the store has but cannot be read this often is damaged.
-_MOST_ATTEMPTS: Final = 5
+_MAX_ATTEMPTS: Final = 5
 #: What readers of formats raise for damaged content.
 _DAMAGED: Final = (gzip.BadGzipFile, EOFError, zlib.error, ValueError, KeyError, IndexError)
 
@@ -145,7 +145,7 @@ class FilesSourceTask(SourceTask):
         if found is None:
             self._waiting.popleft()
             self._seen.pop(file.path, None)
-        elif attempts >= _MOST_ATTEMPTS:
+        elif attempts >= _MAX_ATTEMPTS:
             self._waiting.popleft()
             self._refuse(file, self._offset(file.path), ConnectError("The store cannot read the file."))
         else:

@@ -27,7 +27,7 @@ from moldau.pipelines.connect.sdk import SinkConnector, SinkContext, SinkTask
 logger = logging.getLogger(__name__)
 
 _CONFLICT: Final = 409
-_LONGEST_BACKOFF_S: Final = 30.0
+_MAX_BACKOFF_S: Final = 30.0
 
 
 class ElasticsearchSinkConnector(SinkConnector):
@@ -194,7 +194,7 @@ class SearchSinkTask(SinkTask):
             if left:
                 if failures >= self._config[names.MAX_RETRIES]:
                     raise Unavailable(f"The cluster is too busy for {len(left)} documents")
-                pause_s = min(self._config[names.BACKOFF] / 1000 * 2 ** min(failures, 20), _LONGEST_BACKOFF_S)
+                pause_s = min(self._config[names.BACKOFF] / 1000 * 2 ** min(failures, 20), _MAX_BACKOFF_S)
                 failures += 1
                 if self._context.wait(pause_s):
                     raise Unavailable("The task stops")

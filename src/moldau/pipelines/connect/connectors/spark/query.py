@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from moldau.pipelines.connect.worker.retries import LONGEST_S, Backoff
+from moldau.pipelines.connect.worker.retries import MAX_S, Backoff
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -26,10 +26,10 @@ logger = logging.getLogger(__name__)
 
 _KEPT_BATCHES: Final = 100
 #: Batches that may wait for the tasks.
-_MOST_UNREAD: Final = 4
+_MAX_UNREAD: Final = 4
 _LOOK_AGAIN_S: Final = 0.2
 _FIRST_RETRY_S: Final = 1.0
-_MOST_ATTEMPTS: Final = 8
+_MAX_ATTEMPTS: Final = 8
 #: The condition of Spark's error about a format that is not installed.
 _NO_SOURCE: Final = "DATA_SOURCE_NOT_FOUND"
 
@@ -91,11 +91,11 @@ class StagingQuery:
                 # The configuration is wrong.
                 raise
             except Exception as error:
-                if time.monotonic() - started > LONGEST_S:
+                if time.monotonic() - started > MAX_S:
                     backoff.reset()
                     attempts = 0
                 attempts += 1
-                if attempts >= _MOST_ATTEMPTS or _NO_SOURCE in str(error):
+                if attempts >= _MAX_ATTEMPTS or _NO_SOURCE in str(error):
                     raise
                 delay_s = backoff.failed()
                 logger.warning(
@@ -111,7 +111,7 @@ class StagingQuery:
             for batch in rows.iterdir() if rows.exists() else ():
                 if any(batch.iterdir()):
                     unread += 1
-            if unread < _MOST_UNREAD:
+            if unread < _MAX_UNREAD:
                 return True
             self._stopping.wait(_LOOK_AGAIN_S)
         return False

@@ -25,8 +25,8 @@ from moldau.protocol.records import build_batch
 
 logger = logging.getLogger(__name__)
 
-_MOST_WAITING: Final = 10_000
-_MOST_BYTES: Final = 500_000
+_MAX_WAITING: Final = 10_000
+_MAX_BYTES: Final = 500_000
 _RETRY_S: Final = 0.5
 _DELIVERY_TIMEOUT_MS: Final = 30_000
 
@@ -78,7 +78,7 @@ class TopicWriter:
         await self._close_writer()
 
     def _add(self, write: _Write) -> None:
-        if len(self._waiting) >= _MOST_WAITING:
+        if len(self._waiting) >= _MAX_WAITING:
             if write.result is None:
                 logger.warning("The topic %s cannot be written; a status is lost", self._topic)
                 return
@@ -110,7 +110,7 @@ class TopicWriter:
         """Take writes from the queue: the first, and more up to the size of a batch."""
         chosen = [self._waiting.popleft()]
         size = _size(chosen[0].records)
-        while self._waiting and size + _size(self._waiting[0].records) <= _MOST_BYTES:
+        while self._waiting and size + _size(self._waiting[0].records) <= _MAX_BYTES:
             chosen.append(self._waiting.popleft())
             size += _size(chosen[-1].records)
         return chosen
@@ -180,7 +180,7 @@ def _parts(records: Sequence[Record]) -> list[list[Record]]:
     size = 0
     for record in records:
         size += _size([record])
-        if parts[-1] and size > _MOST_BYTES:
+        if parts[-1] and size > _MAX_BYTES:
             parts.append([])
             size = _size([record])
         parts[-1].append(record)

@@ -23,7 +23,7 @@ PROTOCOL_TYPE: Final = "connect"
 PROTOCOLS: Final[Mapping[str, int]] = {"sessioned": 2, "compatible": 1}
 NO_ERROR, CONFIG_MISMATCH = 0, 1
 _CONNECTOR: Final = -1
-_MOST_WORK: Final = 1_000_000
+_MAX_WORK: Final = 1_000_000
 
 
 class InvalidState(ValueError):
@@ -177,6 +177,6 @@ class _Reader:
 
     def _times(self) -> Iterable[int]:
         count = self.number(">i")
-        if count > _MOST_WORK:
+        if count > _MAX_WORK:
             raise InvalidState("A message of the group is damaged.")
         return range(count)

@@ -35,7 +35,7 @@ from moldau.pipelines.connect.worker.task.spec import TaskSpec
 
 logger = logging.getLogger(__name__)
 
-_LONGEST_LINE: Final = 64 << 20
+_MAX_LINE: Final = 64 << 20
 _TICKET_TIMEOUT_S: Final = 10.0
 _CONNECT_TIMEOUT_S: Final = 30.0
 _QUESTION_TIMEOUT_S: Final = 120.0
@@ -115,7 +115,7 @@ class ChannelServer:
         return self._host, port
 
     async def start(self) -> None:
-        self._server = await asyncio.start_server(self._serve, self._host, 0, limit=_LONGEST_LINE)
+        self._server = await asyncio.start_server(self._serve, self._host, 0, limit=_MAX_LINE)
 
     def expect(self, remote: Remote) -> None:
         self._waiting[remote.ticket] = remote
@@ -194,7 +194,7 @@ class ChannelLink:
             self._socket.settimeout(None)
             self._lines = self._socket.makefile("rb")
             self._send({"ticket": ticket})
-            first = self._lines.readline(_LONGEST_LINE)
+            first = self._lines.readline(_MAX_LINE)
         except OSError as error:
             raise ConnectError(f"The worker cannot be reached: {error}") from error
         if not first:
@@ -222,7 +222,7 @@ class ChannelLink:
 
     def _follow(self, control: Control) -> None:
         with contextlib.suppress(OSError, ValueError):
-            while line := self._lines.readline(_LONGEST_LINE):
+            while line := self._lines.readline(_MAX_LINE):
                 self._handle(control, json.loads(line))
         control.stop()
         for question in list(self._questions.values()):

@@ -22,7 +22,7 @@ from moldau.pipelines.connect.worker.task.topics import create_missing
 
 PREFIX: Final = "errors.deadletterqueue."
 _HEADERS: Final = "__connect.errors."
-_MOST_TRACE: Final = 64 * 1024
+_MAX_TRACE: Final = 64 * 1024
 _TIMEOUT_S: Final = 60.0
 
 
@@ -75,7 +75,7 @@ def context_headers(
         "class.name": failure.executing_class,
         "exception.class.name": java_class,
         "exception.message": spec.hide(str(error)),
-        "exception.stacktrace": spec.hide(trace)[-_MOST_TRACE:],
+        "exception.stacktrace": spec.hide(trace)[-_MAX_TRACE:],
     }
     return [(f"{_HEADERS}{name}", value.encode("utf-8", "replace")) for name, value in fields.items()]
 

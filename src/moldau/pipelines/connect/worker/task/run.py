@@ -15,7 +15,7 @@ from moldau.pipelines.connect.data.errors import ConnectError
 from moldau.pipelines.connect.plugins import Plugins
 from moldau.pipelines.connect.sdk import Connector, SinkConnector, SourceConnector
 from moldau.pipelines.connect.transforms.chain import chain_of
-from moldau.pipelines.connect.worker.retries import LONGEST_S, Backoff, may_pass
+from moldau.pipelines.connect.worker.retries import MAX_S, Backoff, may_pass
 from moldau.pipelines.connect.worker.task import dead_letters
 from moldau.pipelines.connect.worker.task.clients import (
     admin_properties,
@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 
 _FLUSH_INTERVAL_MS: Final = 60_000
 _CLOSE_S: Final = 5.0
-_MOST_CAUSES: Final = 20
+_MAX_CAUSES: Final = 20
 
 
 def run_task(spec: TaskSpec, control: Control, plugins: Plugins) -> None:
@@ -56,7 +56,7 @@ def run_task(spec: TaskSpec, control: Control, plugins: Plugins) -> None:
             if not may_pass(error):
                 control.link.report(Event.FAILED, trace_of(error))
                 return
-            if time.monotonic() - started > LONGEST_S:
+            if time.monotonic() - started > MAX_S:
                 backoff.reset()
             delay_s = backoff.failed()
             logger.warning("Task %s starts again in %.1f s: %s", spec.id, delay_s, error)
@@ -69,7 +69,7 @@ def trace_of(error: BaseException) -> str:
     """Return the trace that the status of a task shows: the error and its causes as in Java's, then ours."""
     lines: list[str] = []
     cause = error.__cause__
-    while cause is not None and len(lines) < _MOST_CAUSES:
+    while cause is not None and len(lines) < _MAX_CAUSES:
         lines.append(f"Caused by: {_named(cause)}\n")
         cause = cause.__cause__
     return f"{_named(error)}\n{''.join(lines)}{''.join(traceback.format_exception(error))}"

@@ -27,7 +27,7 @@ from moldau.pipelines.connect.sdk import SourceContext, SourceTask
 
 logger = logging.getLogger(__name__)
 
-_LONGEST_WAIT_S: Final = 1.0
+_MAX_WAIT_S: Final = 1.0
 _FIRST_RETRY_S, _LAST_RETRY_S = 0.1, 30.0
 
 
@@ -48,7 +48,7 @@ class JdbcSourceTask(SourceTask):
     def poll(self) -> Sequence[SourceRecord]:
         reader = min(self._readers, key=lambda each: each.due)
         left = reader.due - time.monotonic()
-        if left > 0 and (self._context.wait(min(left, _LONGEST_WAIT_S)) or left > _LONGEST_WAIT_S):
+        if left > 0 and (self._context.wait(min(left, _MAX_WAIT_S)) or left > _MAX_WAIT_S):
             return ()
         try:
             records = reader.poll()

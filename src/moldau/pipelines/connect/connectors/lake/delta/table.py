@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _ATTEMPTS: Final = 20
-_MOST_WAIT_S: Final = 1.0
+_MAX_WAIT_S: Final = 1.0
 _CLEAN_EVERY_S: Final = 600.0
-_MOST_FILES: Final = 100
+_MAX_FILES: Final = 100
 _DELETED: Final = "__deleted"
 #: The version of a transaction whose offset was removed; offsets are never negative.
 _REMOVED: Final = -1
@@ -130,7 +130,7 @@ class DeltaLakeTable:
         small = sorted(size for size in actions if size < target)
         if least < 2 or len(small) < least or len(actions) - self._files < least:
             return False
-        return sum(small[:-1]) * 2 >= small[-1] or len(small) >= _MOST_FILES
+        return sum(small[:-1]) * 2 >= small[-1] or len(small) >= _MAX_FILES
 
     def _loaded(self) -> DeltaTable | None:
         from deltalake import DeltaTable
@@ -246,4 +246,4 @@ def _quoted(name: str) -> str:
 
 
 def _pause(attempt: int) -> None:
-    time.sleep(random.uniform(0.01, min(0.05 * 2**attempt, _MOST_WAIT_S)))
+    time.sleep(random.uniform(0.01, min(0.05 * 2**attempt, _MAX_WAIT_S)))

@@ -9,7 +9,7 @@ from moldau.base.ids import TopicPartition
 from moldau.pipelines.connect.config.definition import ConfigDef, ConfigType, ConfigValue, Importance, Range
 from moldau.pipelines.connect.connectors.lake.settings import (
     COMMIT_BRANCH,
-    MOST_SNAPSHOTS,
+    MAX_SNAPSHOTS,
     TASK_INDEX,
     LakeSettings,
     alter,
@@ -39,7 +39,7 @@ def _definition() -> ConfigDef:
             "iceberg.catalog. are passed to it.",
         )
         .define(
-            PREFIX + MOST_SNAPSHOTS,
+            PREFIX + MAX_SNAPSHOTS,
             ConfigType.INT,
             1000,
             _LOW,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 #: With more keys files are found by the smallest and the largest one.
-_MOST_NAMED_KEYS: Final = 200
+_MAX_NAMED_KEYS: Final = 200
 _ROW: Final = "__row"
 
 
@@ -122,7 +122,7 @@ def _matching(keys: pa.Table) -> BooleanExpression:
     found: BooleanExpression = make.AlwaysTrue()
     for name in keys.column_names:
         values: list[Any] = keys.column(name).unique().to_pylist()
-        if len(values) <= _MOST_NAMED_KEYS:
+        if len(values) <= _MAX_NAMED_KEYS:
             found = make.And(found, make.In(name, set(values)))
         else:
             bounds = pc.min_max(keys.column(name)).as_py()

@@ -26,7 +26,7 @@ from moldau.pipelines.connect.connectors.lake.iceberg.files import (
 from moldau.pipelines.connect.connectors.lake.iceberg.snapshots import history, snapshot_properties
 from moldau.pipelines.connect.connectors.lake.settings import (
     COMPACT_FILES,
-    MOST_SNAPSHOTS,
+    MAX_SNAPSHOTS,
     SNAPSHOT_AGE,
     TARGET_BYTES,
     LakeSettings,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _ATTEMPTS: Final = 10
-_SMALLEST_TIER: Final = 64 << 10
+_MIN_TIER: Final = 64 << 10
 _EXPIRE_EVERY_S: Final = 60.0
 
 
@@ -48,7 +48,7 @@ class Maintenance:
         self._min_files: int = settings[COMPACT_FILES]
         self._target_bytes: int = settings[TARGET_BYTES]
         self._age_ms: int = settings[SNAPSHOT_AGE]
-        self._most: int = settings[MOST_SNAPSHOTS]
+        self._most: int = settings[MAX_SNAPSHOTS]
         #: Files of the table after the last look; fewer new ones cannot fill a group.
         self._looked_at = 0
         self._expired_at = -_EXPIRE_EVERY_S
@@ -115,7 +115,7 @@ def groups(files: Sequence[FileScanTask], min_files: int, target_bytes: int) -> 
     for task in files:
         size = task.file.file_size_in_bytes
         if size < target_bytes // 2:
-            tier = int(math.log(max(size, _SMALLEST_TIER) / _SMALLEST_TIER, max(min_files, 2)))
+            tier = int(math.log(max(size, _MIN_TIER) / _MIN_TIER, max(min_files, 2)))
             tiers[task.file.spec_id, _partition(task), tier].append(task)
     for chosen in tiers.values():
         if len(chosen) >= min_files:

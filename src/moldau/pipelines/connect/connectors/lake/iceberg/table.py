@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _ATTEMPTS: Final = 20
-_MOST_WAIT_S: Final = 1.0
+_MAX_WAIT_S: Final = 1.0
 #: Settings of new tables: manifests are merged, old metadata files are removed.
 _TABLE_PROPERTIES: Final[Mapping[str, str]] = {
     "commit.manifest-merge.enabled": "true",
@@ -216,4 +216,4 @@ def without_retries(table: Table) -> Table:
 
 
 def _pause(attempt: int) -> None:
-    time.sleep(random.uniform(0.01, min(0.05 * 2**attempt, _MOST_WAIT_S)))
+    time.sleep(random.uniform(0.01, min(0.05 * 2**attempt, _MAX_WAIT_S)))

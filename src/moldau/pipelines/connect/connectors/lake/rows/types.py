@@ -19,7 +19,7 @@ from moldau.pipelines.connect.data.errors import DataError
 from moldau.pipelines.connect.data.schema import Schema, Type
 from moldau.pipelines.connect.data.struct import Struct
 
-_MOST_DIGITS: Final = 38
+_MAX_DIGITS: Final = 38
 _TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 _PRIMITIVES: Final[Mapping[Type, pa.DataType]] = {
     Type.INT8: pa.int32(),
@@ -72,7 +72,7 @@ def _element(name: str, schema: Schema | None) -> pa.Field:
 
 def _logical(schema: Schema) -> pa.DataType | None:
     if schema.name == logical.DECIMAL_NAME:
-        return pa.decimal128(_MOST_DIGITS, logical.decimal_scale(schema))
+        return pa.decimal128(_MAX_DIGITS, logical.decimal_scale(schema))
     if schema.name == logical.DATE_NAME:
         return pa.date32()
     if schema.name == logical.TIME_NAME:
@@ -83,7 +83,7 @@ def _logical(schema: Schema) -> pa.DataType | None:
 def inferred_type(value: Any) -> pa.DataType | None:
     """Return the type of a value without schema; None if it has none, like an empty list."""
     if isinstance(value, Decimal):
-        return pa.decimal128(_MOST_DIGITS, max(logical.scale_of(value), 0))
+        return pa.decimal128(_MAX_DIGITS, max(logical.scale_of(value), 0))
     if isinstance(value, Struct):
         return arrow_type(value.schema)
     if isinstance(value, list):

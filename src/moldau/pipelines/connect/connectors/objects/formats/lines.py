@@ -8,7 +8,7 @@ from typing import Any, Final
 from moldau.pipelines.connect.data.errors import ConnectError
 
 _READ_BYTES: Final = 1 << 20
-_LONGEST_LINE: Final = 64 << 20
+_MAX_LINE: Final = 64 << 20
 
 
 def lines_of(file: Any) -> Iterator[bytes]:
@@ -18,7 +18,7 @@ def lines_of(file: Any) -> Iterator[bytes]:
         *whole, rest = (rest + block).split(b"\n")
         for line in whole:
             yield line.removesuffix(b"\r")
-        if len(rest) > _LONGEST_LINE:
-            raise ConnectError(f"A line is longer than {_LONGEST_LINE} bytes.")
+        if len(rest) > _MAX_LINE:
+            raise ConnectError(f"A line is longer than {_MAX_LINE} bytes.")
     if rest:
         yield rest

@@ -11,7 +11,7 @@ from google.protobuf import descriptor_pb2
 from moldau.pipelines.connect.converters.registry.protobuf import options as names
 from moldau.pipelines.connect.converters.registry.protobuf.options import Options
 
-_MOST_TYPES: Final = 1000
+_MAX_TYPES: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Shape:
         )
 
 
-@lru_cache(maxsize=_MOST_TYPES)
+@lru_cache(maxsize=_MAX_TYPES)
 def shape(descriptor: Any) -> Shape:
     proto = descriptor_pb2.DescriptorProto()
     descriptor.CopyToProto(proto)

@@ -27,8 +27,10 @@ HTML = {"Accept": "text/html"}
 
 
 def create(bootstrap: str, topic: str, partitions: int = 1) -> None:
+    # Some records have timestamps of 1970.
+    unlimited = {"retention.ms": "-1"}
     with AdminClient(bootstrap) as admin:
-        assert admin.create_topics([NewTopic(topic, partitions, 1)]) == {topic: None}
+        assert admin.create_topics([NewTopic(topic, partitions, 1, configs=unlimited)]) == {topic: None}
 
 
 def test_every_page_is_json_under_the_same_url(console: Api, bootstrap: str, topic: str) -> None:

@@ -64,6 +64,6 @@ def test_attempts_without_a_result_count_as_failures() -> None:
 
 def test_the_table_is_bounded() -> None:
     tried = Attempts(ManualClock())
-    for number in range(attempts._MOST_ENTRIES):
+    for number in range(attempts._MAX_ENTRIES):
         tried.failed(f"user-{number}", f"address-{number}")
-    assert len(tried._failures) == attempts._MOST_ENTRIES
+    assert len(tried._failures) == attempts._MAX_ENTRIES

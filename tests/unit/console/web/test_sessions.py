@@ -61,9 +61,9 @@ def test_the_oldest_sessions_of_a_user_end_before_those_of_others() -> None:
         return await found.begin(Session(user))
 
     other = asyncio.run(begin("bob"))
-    cookies = [asyncio.run(begin("ann")) for _ in range(sessions._MOST_OF_USER + 3)]
+    cookies = [asyncio.run(begin("ann")) for _ in range(sessions._MAX_OF_USER + 3)]
     known = [found.find(cookie) is not None for cookie in cookies]
-    assert known == [False] * 3 + [True] * sessions._MOST_OF_USER
+    assert known == [False] * 3 + [True] * sessions._MAX_OF_USER
     assert found.find(other) is not None
 
 
@@ -72,7 +72,7 @@ def test_the_number_of_sessions_is_bounded() -> None:
     found = Sessions(SETTINGS, {}, clock)
 
     async def begin_all() -> None:
-        for number in range(sessions._MOST):
+        for number in range(sessions._MAX_SESSIONS):
             await found.begin(Session(f"user-{number}"))
         with pytest.raises(Refused, match="Too many users"):
             await found.begin(Session("one more"))

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -18,6 +19,7 @@ from moldau.config.topic import RECORD_NAME_STRATEGY, TOPIC_NAME_STRATEGY, TOPIC
 from moldau.http.asgi import Receive, Scope, Send, send_json
 from moldau.http.server import HttpServer
 from moldau.http.settings import HttpSettings
+from moldau.registry.state.registry import Limit
 from moldau.server.partitions.schema_validation import SchemaValidator, SubjectOfSchema, record_names_of
 from moldau.storage.log.config import LogConfig
 from moldau.storage.log.schema_ids import SchemaIds, SchemaKey
@@ -118,7 +120,7 @@ def validator(url: str) -> SchemaValidator:
 
 
 @asynccontextmanager
-async def served(path: str = "", **settings: int) -> AsyncIterator[Served]:
+async def served(path: str = "", **settings: Any) -> AsyncIterator[Served]:
     world = Served(await TestRegistry(**settings).start())
     server = HttpServer(
         HttpSettings.from_properties({"listeners": "http://127.0.0.1:0"}, default_port=0), SystemClock()
@@ -136,7 +138,7 @@ async def served(path: str = "", **settings: int) -> AsyncIterator[Served]:
 
 @on_a_loop
 async def test_an_id_of_more_subjects_than_a_page_has_is_accepted() -> None:
-    async with served(search_limit=10) as world:
+    async with served(search_limit=Limit(10, 10)) as world:
         for number in range(25):
             await world.registry.register(f"topic-{number}-value", '"string"')
         assert await world.refusal("topic-24", 1) is None

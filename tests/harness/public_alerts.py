@@ -21,7 +21,7 @@ class While(Enum):
     #: After the node has returned: its replicas are in sync again.
     FIRES_AFTER = "fires after"
     SILENT = "silent"
-    #: Also without a failure, for topics that nobody writes to.
+    #: Also without a failure, for topics without producers.
     ALWAYS = "always"
 
 

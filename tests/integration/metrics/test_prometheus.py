@@ -27,7 +27,7 @@ pytestmark = needs_prometheus
 DEPLOY = Path(__file__).parents[3] / "deploy" / "prometheus"
 ALERTS, ALERTS_TEST = DEPLOY / "moldau-alerts.yml", DEPLOY / "moldau-alerts-test.yml"
 #: These fire all the time: one condition has no exception for topics without copies, the other one none for
-#: topics that nobody writes to.
+#: topics without producers.
 ALWAYS = {
     ("samber_KafkaTopicsReplicas", "single"),
     *(("strimzi_NoMessageForTooLong", topic) for topic in ("copied", "strict", "single")),

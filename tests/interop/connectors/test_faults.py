@@ -32,7 +32,7 @@ _BETWEEN_S = 3.0
 
 
 class Writer:
-    """Inserts rows without pause, and changes and deletes others, also while the database comes back."""
+    """Inserts rows without pause, and changes and deletes others, also while the database restarts."""
 
     def __init__(self, server: PostgreSql, database: str) -> None:
         self._server, self._database = server, database
